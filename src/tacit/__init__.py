@@ -10,6 +10,7 @@ errors. The parts are modules:
     tacit.engines       where the rows are and where heavy work runs
     tacit.query         private SQL
     tacit.stats         statistics over arrays, frames and registered tables
+    tacit.attack        attacks and audits of what was released
 
 and `tacit.Curator` opens a folder that holds a catalog, a durable ledger and released answers; `tacit.connect` has the
 same methods for a curator that a server keeps (`tacit.client`).
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tacit.version import __version__
 
 if TYPE_CHECKING:
-    from tacit import accounting, client, curator, engines, ledger, mechanisms, privacy, query, stats
+    from tacit import accounting, attack, client, curator, engines, ledger, mechanisms, privacy, query, stats
     from tacit.accounting import Cost
     from tacit.client import connect
     from tacit.curator import Curator
@@ -59,6 +60,7 @@ __all__ = [
     "Unit",
     "__version__",
     "accounting",
+    "attack",
     "client",
     "connect",
     "curator",
@@ -70,7 +72,9 @@ __all__ = [
     "stats",
 ]
 
-_PARTS: Final = ("accounting", "client", "curator", "engines", "ledger", "mechanisms", "privacy", "query", "stats")
+_PARTS: Final = (
+    *("accounting", "attack", "client", "curator", "engines", "ledger", "mechanisms", "privacy", "query", "stats"),
+)
 _HOMES: Final = (
     "tacit.privacy",
     "tacit.privacy.errors",

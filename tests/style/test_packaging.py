@@ -1,6 +1,7 @@
 """What is installed is what was tested: every package that tacit pulls in has a pin, and no pin is idle."""
 
 import re
+import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import Final
 
@@ -34,6 +35,8 @@ def pulled_in(name: str, extra: str = "") -> set[str]:
 
 def test_every_package_that_is_pulled_in_has_a_pin_and_no_pin_is_idle() -> None:
     pins = {canonicalize_name(name) for name in PIN.findall((ROOT / "constraints.txt").read_text(encoding="utf-8"))}
+    if sys.version_info >= (3, 13):  # OR-tools is left out there
+        pins -= {"absl-py", "immutabledict", "ortools"}
     assert pulled_in("tacit", "test") == pins
 
 

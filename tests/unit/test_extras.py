@@ -10,6 +10,7 @@ import pytest
 from tests.style.rules import ROOT
 
 EXTRAS = {
+    "attack": {"ortools"},
     "cli": {"prompt_toolkit"},
     "client": {"httpx", "pydantic"},
     "frames": {"pandas", "polars", "pyarrow"},

@@ -105,7 +105,8 @@ def check_target(path: Path) -> None:
     _vl_convert()
 
 
-def _svg(spec: dict[str, Any]) -> bytes:
+def svg(spec: dict[str, Any]) -> bytes:
+    """Return a specification as SVG."""
     drawn: str = _vl_convert().vegalite_to_svg(spec, allowed_base_urls=NO_NETWORK)
     return drawn.encode("utf-8")
 
@@ -115,7 +116,7 @@ def _png(spec: dict[str, Any]) -> bytes:
     return drawn
 
 
-RENDERERS: Final[dict[str, Callable[[dict[str, Any]], bytes]]] = {".svg": _svg, ".png": _png}
+RENDERERS: Final[dict[str, Callable[[dict[str, Any]], bytes]]] = {".svg": svg, ".png": _png}
 
 
 def _vl_convert() -> Any:

@@ -1,0 +1,122 @@
+"""Attribute linkage: what a table without names tells about the sensitive value of somebody who is in it.
+
+homogeneity   everybody who is alike in the quasi-identifiers has one sensitive value (Machanavajjhala et al. 2007)
+background    one value is left once the attacker can rule out one other
+skewness      the shares of values among those alike differ from the shares in the whole table (Li, Li,
+              Venkatasubramanian 2007): the greatest share, and the greatest total variation distance (t)
+composition   two tables about the same people leave one value that is possible in both (Ganta et al. 2008)
+
+With a register, what is measured is about its people: the values of all records that fit a person.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from tacit.attack.confidence import clopper_pearson
+from tacit.attack.finding import Measurement, Power, ThreatModel
+from tacit.attack.kit import Outcome, Setting, attack, stated
+from tacit.attack.linkage import fits
+from tacit.attack.records import Records
+from tacit.attack.targets import Table
+from tacit.privacy.errors import InvalidInput
+
+
+@attack(
+    "attribute_linkage",
+    Table,
+    paper="Machanavajjhala et al. 2007; Li, Li, Venkatasubramanian 2007; Ganta, Kasiviswanathan, Smith 2008",
+    summary="sensitive values that follow from what is known of a person, without a unique record",
+    needs=("quasi_identifiers", "sensitive"),
+)
+def infer(target: Table, setting: Setting) -> Outcome:
+    """Return how many people have one possible sensitive value, and how much the others' became likelier."""
+    everybody = Counter(target.records[stated(target.sensitive, "sensitive")].tolist())
+    people = _possible_values(target, target.register)
+    if target.other is not None:
+        others = _possible_values(target.other, target.register if target.register is not None else target.records)
+        if len(others) != len(people):
+            raise InvalidInput("two tables about the same people need a register of them", name="other")
+        joint = [Counter({value: min(one[value], other[value]) for value in one if value in other})
+                 for one, other in zip(people, others, strict=True)]  # fmt: skip
+    else:
+        joint = people
+    known = [one for one in joint if one]
+    if not known:
+        raise InvalidInput("no person of the register fits a record of the table", name="register")
+    alone = sum(len(one) == 1 for one in known)
+    of_two = sum(len(one) == 2 for one in known)
+    guessed, distance = zip(*(_skew(one, everybody) for one in known), strict=True)
+    low, high = clopper_pearson(alone, len(known), (1 - setting.confidence) / 2)
+    prior = everybody.most_common(1)[0][1] / target.records.size
+    measurements = [
+        Measurement("share of people with one possible value", alone / len(known), (low, high), baseline=0.0),
+        Measurement("share of people with one of two values left", of_two / len(known)),
+        Measurement("values guessed right, expected", sum(guessed) / len(known), baseline=prior),
+        Measurement("greatest distance from the whole table (t)", max(distance)),
+    ]
+    if target.other is not None:
+        before = sum(len(one) == 1 for one in people if one) / len(known)
+        measurements.append(Measurement("share with one possible value, from one table", before))
+    if isinstance(target.truth, list):
+        measurements.append(_scored(target.truth, joint, prior))
+    return Outcome(
+        ThreatModel("the published table" + (" and another one" if target.other else ""), _knowledge(target), 0),
+        tuple(measurements),
+        low,
+        "Clopper-Pearson bound",
+        Power("a table of exact and different records", 1.0, 0.0, is_noticed=True),
+        worst=_worst(target, joint),
+        details={"people": len(known), "values": len(everybody)},
+        bounds="a share of people whose value is certain",
+    )
+
+
+def _possible_values(table: Table, people: Records | None) -> list[Counter[Any]]:
+    """Return the sensitive values of the records that fit each person: of the table itself if there is no register."""
+    columns, sensitive = stated(table.quasi_identifiers, "quasi_identifiers"), stated(table.sensitive, "sensitive")
+    alike: dict[tuple[Any, ...], Counter[Any]] = defaultdict(Counter)
+    for row, value in zip(table.records.rows(columns), table.records[sensitive].tolist(), strict=True):
+        alike[row][value] += 1
+    if people is None:
+        return [alike[row] for row in table.records.rows(columns)]
+    found: dict[tuple[Any, ...], Counter[Any]] = {}
+    for row in people.rows(columns):
+        if row not in found:
+            found[row] = sum((values for cells, values in alike.items() if _fits_all(cells, row)), start=Counter[Any]())
+    return [found[row] for row in people.rows(columns)]
+
+
+def _fits_all(cells: Sequence[Any], row: Sequence[Any]) -> bool:
+    return all(fits(cell, value) for cell, value in zip(cells, row, strict=True))
+
+
+def _skew(values: Counter[Any], everybody: Counter[Any]) -> tuple[float, float]:
+    """Return the share of the likeliest value, and the total variation distance from the whole table."""
+    held, whole = values.total(), everybody.total()
+    distance = sum(abs(values[one] / held - everybody[one] / whole) for one in everybody) / 2
+    return values.most_common(1)[0][1] / held, distance
+
+
+def _scored(truth: Sequence[Any], people: Sequence[Counter[Any]], prior: float) -> Measurement:
+    if len(truth) != len(people):
+        raise InvalidInput("truth must hold the sensitive value of each person", name="truth")
+    right = sum(bool(one) and one.most_common(1)[0][0] == value for one, value in zip(people, truth, strict=True))
+    return Measurement("values guessed right", right / len(truth), baseline=prior)
+
+
+def _knowledge(target: Table) -> str:
+    columns = ", ".join(target.quasi_identifiers or ())
+    return f"{columns} of {'a register' if target.register is not None else 'everybody in it'}"
+
+
+def _worst(target: Table, people: Sequence[Counter[Any]]) -> tuple[dict[str, Any], ...]:
+    where = target.register if target.register is not None else target.records
+    columns = target.quasi_identifiers or ()
+    shown: list[dict[str, Any]] = []
+    for row, values in zip(where.rows(columns), people, strict=True):
+        if len(values) == 1 and len(shown) < 5:
+            shown.append({**dict(zip(columns, row, strict=True)), "revealed": next(iter(values))})
+    return tuple(shown)

@@ -1,0 +1,174 @@
+"""Side channels of an interface that takes SQL: times, errors, and answers that should be equal and are not.
+
+timing         how long a question about one person takes, for people with the secret and without
+errors         whether a question fails exactly if one person has the secret: a division by zero, a cast or an overflow
+               that only that person's row would reach
+consistency    whether questions that mean the same have the same answer, and what the repetition cost
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+import numpy as np
+
+from tacit.attack.confidence import clopper_pearson, epsilon_of_counts
+from tacit.attack.finding import Measurement, Power, ThreatModel
+from tacit.attack.guesses import roc
+from tacit.attack.kit import Outcome, Setting, attack, stated
+from tacit.attack.mechanism_audit import find_event
+from tacit.attack.targets import Interface, QueryInterface, Question
+from tacit.privacy.errors import InvalidInput, TacitError
+
+PEOPLE: Final = (30, 100, 400)
+"""How many people are asked about with each value of the secret, by effort."""
+PROVOCATIONS: Final = (
+    "1 / (CASE WHEN {person} AND ({secret}) THEN 0 ELSE 1 END) = 1",
+    "CAST(CASE WHEN {person} AND ({secret}) THEN 'x' ELSE '1' END AS INTEGER) = 1",
+    "9223372036854775807 + (CASE WHEN {person} AND ({secret}) THEN 1 ELSE 0 END) > 0",
+    "SQRT(CASE WHEN {person} AND ({secret}) THEN -1 ELSE 1 END) = 1",
+    "LN(CASE WHEN {person} AND ({secret}) THEN 0 ELSE 1 END) = 0",
+)
+"""Conditions that fail in a database, but only where one person with the secret is there."""
+
+
+def _people(interface: Interface, setting: Setting) -> tuple[list[int], list[int]]:
+    """Return as many people with the secret as without, in random order."""
+    order = setting.random.permutation(len(interface.truth))
+    ones, others = (order[interface.truth[order] == value].tolist() for value in (True, False))
+    count = min(len(ones), len(others), setting.scaled(*PEOPLE))
+    if count < 4:
+        raise InvalidInput("the attack needs at least four people with the secret and four without", name="truth")
+    return ones[:count], others[:count]
+
+
+def _only(target: QueryInterface, person: int) -> str:
+    return f"{target.unit} = {target.literal(stated(target.ids, 'ids')[person])}"
+
+
+def _one(target: QueryInterface, person: int, condition: str) -> Question:
+    mask = np.zeros(target.people, dtype=bool)
+    mask[person] = True
+    return Question(mask, condition)
+
+
+@attack(
+    "timing",
+    QueryInterface,
+    paper="Haeberlen, Pierce, Narayan 2011",
+    summary="whether the time of an answer tells a person's secret",
+    needs=("table",),
+)
+def measure_times(target: QueryInterface, setting: Setting) -> Outcome:
+    """Time one question about each person, and test the times for the secret."""
+    interface = target.open(setting.random, 2 * setting.scaled(*PEOPLE))
+    with_secret, without = _people(interface, setting)
+    times: dict[bool, list[float]] = {True: [], False: []}
+    asked = [(True, one) for one in with_secret] + [(False, one) for one in without]
+    for index in setting.random.permutation(len(asked)):
+        value, person = asked[index]
+        begun_s = time.perf_counter()
+        if interface.count(_one(target, person, _only(target, person))) is None:
+            break
+        times[value].append(time.perf_counter() - begun_s)
+    ones, others = np.array(times[True]), np.array(times[False])
+    if min(len(ones), len(others)) < 4:
+        raise InvalidInput(f"the interface answered too few questions: {interface.refusal}", name="target")
+    half_ones, half_others = len(ones) // 2, len(others) // 2
+    event = find_event(ones[:half_ones], others[:half_others], 0.0, setting.confidence)
+    hits, alarms = event.contains(ones[half_ones:]), event.contains(others[half_others:])
+    return _outcome(interface, setting, hits, alarms, "how long answers take", roc(ones, others, setting), {})
+
+
+@attack(
+    "errors",
+    QueryInterface,
+    paper="Wilson et al. 2020, section 5; failures as an oracle",
+    summary="whether an error tells a person's secret",
+    needs=("table",),
+)
+def provoke_errors(target: QueryInterface, setting: Setting) -> Outcome:
+    """Ask questions that fail in a plain database exactly if a person has the secret."""
+    interface = target.open(setting.random, 2 * setting.scaled(*PEOPLE))
+    with_secret, without = _people(interface, setting)
+    outcomes: dict[bool, list[bool]] = {True: [], False: []}
+    kinds: dict[str, int] = {}
+    for value, people in ((True, with_secret), (False, without)):
+        for place, person in enumerate(people):
+            provoked = PROVOCATIONS[place % len(PROVOCATIONS)]
+            condition = provoked.format(person=_only(target, person), secret=target.secret)
+            kind = _outcome_class(interface, Question(np.ones(target.people, dtype=bool), condition, is_written=True))
+            kinds[kind] = kinds.get(kind, 0) + 1
+            outcomes[value].append(kind != "answered")
+    hits, alarms = (np.array(outcomes[value]) for value in (True, False))
+    return _outcome(interface, setting, hits, alarms, "whether a question fails", (), {"outcomes": kinds})
+
+
+def _outcome_class(interface: Interface, question: Question) -> str:
+    """Return how a question ends: answered, refused with a code, or the class of another error."""
+    before = interface.refusal
+    try:
+        answered = interface.count(question) is not None
+    except TacitError as error:
+        return error.code
+    except Exception as error:
+        return type(error).__name__
+    if not answered and before == "":
+        interface.refusal = ""  # a refusal of one question ends nothing
+        return "refused"
+    return "answered" if answered else "refused"
+
+
+def _outcome(
+    interface: Interface, setting: Setting, hits: Any, alarms: Any, channel: str, points: Any, details: dict[str, Any]
+) -> Outcome:
+    """Return the outcome of a test of people with the secret (hits) against those without (alarms)."""
+    tests = (int(hits.sum()), len(hits), int(alarms.sum()), len(alarms))
+    flipped = (tests[1] - tests[0], tests[1], tests[3] - tests[2], tests[3])
+    delta, confidence = setting.delta, 1 - (1 - setting.confidence) / 2  # two directions
+    bound = max(epsilon_of_counts(*one, delta, confidence) for one in (tests, flipped))
+    leaked = epsilon_of_counts(len(hits), len(hits), 0, len(alarms), delta, confidence)
+    error = (1 - setting.confidence) / 2
+    return Outcome(
+        ThreatModel(f"questions in SQL, and {channel}", "the ids of the people", interface.asked),
+        (
+            Measurement("noticed, of people with the secret", tests[0] / tests[1], clopper_pearson(*tests[:2], error)),
+            Measurement("noticed, of people without", tests[2] / tests[3], clopper_pearson(*tests[2:], error)),
+        ),
+        bound,
+        "Clopper-Pearson bounds in both directions",
+        Power("a channel that tells every secret", leaked, 0.0, setting.refutes(leaked)),
+        roc=points,
+        assumptions=("the people are exchangeable but for the secret",),
+        details=details,
+    )
+
+
+@attack(
+    "consistency",
+    QueryInterface,
+    paper="averaging over equivalent questions: Denning 1980",
+    summary="whether equivalent questions have one answer, or noise that averages out",
+    needs=("table",),
+)
+def compare_spellings(target: QueryInterface, setting: Setting) -> Outcome:
+    """Ask one count in several spellings and compare the answers."""
+    spellings = ("", "TRUE", "1 = 1", f"{target.unit} = {target.unit}", f"NOT ({target.unit} <> {target.unit})")
+    interface = target.open(setting.random, len(spellings))
+    everybody = np.ones(target.people, dtype=bool)
+    answers = [
+        answer
+        for one in spellings
+        if (answer := interface.count(Question(everybody, one, is_written=bool(one)))) is not None
+    ]
+    if len(answers) < 2:
+        raise InvalidInput(f"the interface answered too few questions: {interface.refusal}", name="target")
+    return Outcome(
+        ThreatModel("questions in SQL", "nothing", interface.asked),
+        (
+            Measurement("different answers to one question", len(set(answers)), baseline=1.0),
+            Measurement("spread of the answers", float(np.ptp(answers))),
+        ),
+        details={"answers": answers, "refusal": interface.refusal},
+    )

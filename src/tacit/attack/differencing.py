@@ -1,0 +1,178 @@
+"""Differencing: two counts that differ by one person tell that person's secret, whatever the least group size is.
+
+differencing   everybody, and everybody but the person
+averaging      the same difference again and again, in several spellings of the same condition; noise that is drawn anew
+               without a charge averages out (Asghar, Kaafar 2020)
+linear_sql     counts over subsets that a condition of SQL selects by arithmetic on the ids, which passes for harmless,
+               and a reconstruction from them (Cohen, Nissim 2018, against Diffix)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from tacit.attack.decoding import decode
+from tacit.attack.finding import Measurement, ThreatModel
+from tacit.attack.guesses import score, twins, worst
+from tacit.attack.kit import Outcome, Setting, attack, stated
+from tacit.attack.targets import Interface, Mask, Numbers, QueryInterface, Question
+from tacit.privacy.errors import InvalidInput
+
+TARGETS: Final = (20, 100, 500)
+"""How many people are attacked, by effort."""
+REPEATS: Final = 10
+PRIME: Final = 2_147_483_647
+_ACCESS: Final = "counts of subsets"
+
+
+def _everybody(target: QueryInterface) -> Question:
+    return Question(np.ones(target.people, dtype=bool))
+
+
+def _all_but(target: QueryInterface, person: int, spelling: int = 0) -> Question:
+    """Return the question about everybody but one; spellings differ in words alone."""
+    mask = np.ones(target.people, dtype=bool)
+    mask[person] = False
+    if not target.is_sql:
+        return Question(mask)
+    name, unit = target.literal(stated(target.ids, "ids")[person]), target.unit
+    spellings = (
+        f"{unit} <> {name}",
+        f"NOT ({unit} = {name})",
+        f"{unit} < {name} OR {unit} > {name}",
+        f"NOT ({unit} IN ({name}))",
+        f"CASE WHEN {unit} = {name} THEN FALSE ELSE TRUE END",
+    )
+    return Question(mask, spellings[spelling % len(spellings)])
+
+
+@attack(
+    "differencing", QueryInterface, paper="Denning 1980", summary="one person's secret as the difference of two counts"
+)
+def difference(target: QueryInterface, setting: Setting) -> Outcome:
+    """Guess the secrets of some people, each from two counts."""
+    return _differences(target, setting, repeats=1)
+
+
+@attack(
+    "averaging",
+    QueryInterface,
+    paper="Asghar, Kaafar 2020; Denning 1980",
+    summary="the same difference many times, in several spellings",
+)
+def average(target: QueryInterface, setting: Setting) -> Outcome:
+    """Guess the secrets of some people from the mean of repeated differences."""
+    return _differences(target, setting, repeats=REPEATS)
+
+
+def _differences(target: QueryInterface, setting: Setting, repeats: int) -> Outcome:
+    chosen = min(target.people, setting.scaled(*TARGETS))
+    interface = target.open(setting.random, 2 * repeats * chosen)
+    people = setting.random.permutation(target.people)[:chosen]
+    questions: list[Question] = []
+    for person in people:
+        for repeat in range(repeats):
+            questions += [_everybody(target), _all_but(target, int(person), repeat)]
+    answers = interface.counts(questions)
+    done = len(answers) // (2 * repeats)
+    if not done:
+        raise InvalidInput(
+            "the interface answered too few questions to attack one person"
+            + (f": {interface.refusal}" if interface.refusal else ""),
+            name="target",
+        )
+    people, used = people[:done], questions[: 2 * repeats * done]
+
+    def differences(found: Numbers) -> Numbers:
+        pairs = found[: 2 * repeats * done].reshape(done, repeats, 2)
+        return np.asarray((pairs[:, :, 0] - pairs[:, :, 1]).mean(axis=1))
+
+    def guess(found: Numbers) -> Mask:
+        return differences(found) > 0.5
+
+    found = differences(answers)
+    planted, (null, _) = twins(interface, used, setting, guess)
+    scored = score(interface, guess(answers), planted, (null, interface.truth[people]), setting, people)
+    errors = found - interface.truth[people]
+    pairs = answers[: 2 * repeats * done].reshape(done, repeats, 2)
+    return Outcome(
+        ThreatModel(_ACCESS, "who the people are", interface.asked),
+        (
+            scored.measurement,
+            Measurement("standard deviation of a difference", float(errors.std())),
+            Measurement("answers that differ when the question is repeated", _fresh(pairs, repeats)),
+        ),
+        scored.lower_bound,
+        scored.method,
+        scored.power,
+        worst=worst(interface, _spread(interface, people, guess(answers)), _spread_numbers(interface, people, found)),
+        assumptions=scored.assumptions,
+        details={"people": done, "repeats": repeats, "refusal": interface.refusal},
+    )
+
+
+def _fresh(pairs: np.ndarray[Any, Any], repeats: int) -> float:
+    """Return the share of repeated questions whose answer is not the one before."""
+    return 0.0 if repeats == 1 else float((np.diff(pairs, axis=1) != 0).mean())
+
+
+def _spread(interface: Interface, people: np.ndarray[Any, Any], guessed: Mask) -> Mask:
+    """Return guesses about some people as guesses about all, wrong for everybody else."""
+    found = ~interface.truth
+    found[people] = guessed
+    return found
+
+
+def _spread_numbers(interface: Interface, people: np.ndarray[Any, Any], numbers: Numbers) -> Numbers:
+    found = np.zeros(len(interface.truth))
+    found[people] = np.abs(numbers - 0.5)
+    return found
+
+
+@attack(
+    "linear_sql",
+    QueryInterface,
+    paper="Cohen, Nissim 2018",
+    summary="secrets from counts over subsets that arithmetic on ids selects",
+    needs=("table",),
+)
+def decode_sql(target: QueryInterface, setting: Setting) -> Outcome:
+    """Ask counts of pseudorandom subsets by arithmetic on ids, and decode them."""
+    try:
+        ids = [int(one) for one in stated(target.ids, "ids")]
+    except (TypeError, ValueError):
+        raise InvalidInput("linear_sql needs ids that are whole numbers", name="ids") from None
+    wanted = 4 * target.people + 1
+    interface = target.open(setting.random, wanted)
+    questions = [_everybody(target)]
+    for _ in range(wanted - 1):
+        factor, shift = (int(one) for one in setting.random.integers(1, 2**15, 2))
+        mask = np.array([(one * factor + shift * shift) % PRIME % 1009 < 505 for one in ids])
+        questions.append(Question(mask, f"({target.unit} * {factor} + {shift * shift}) % {PRIME} % 1009 < 505"))
+    answers = interface.counts(questions)
+    if len(answers) <= target.people // 2:
+        raise InvalidInput(
+            "the interface answered too few questions for a reconstruction"
+            + (f": {interface.refusal}" if interface.refusal else ""),
+            name="target",
+        )
+    masks = np.array([one.people for one in questions[: len(answers)]])
+
+    def solve(found: Numbers) -> Mask:
+        return decode(masks[1:], found[1:], float(found[0])) > 0.5
+
+    guessed = solve(answers)
+    planted, null = twins(interface, questions[: len(answers)], setting, solve)
+    scored = score(interface, guessed, planted, null, setting)
+    deviation = float((answers - masks @ interface.truth.astype(np.float64)).std())
+    return Outcome(
+        ThreatModel("counts in SQL", "the ids of the people", interface.asked),
+        (scored.measurement, Measurement("standard deviation of the noise", deviation)),
+        scored.lower_bound,
+        scored.method,
+        scored.power,
+        assumptions=scored.assumptions,
+        details={"people": target.people, "counts": len(answers), "refusal": interface.refusal},
+    )

@@ -1,0 +1,125 @@
+"""How guesses about secrets are scored: the right ones, the bound on epsilon that they show, and the two twins.
+
+Secrets that were drawn for the attack are independent and uniform, and the bound is that of one run (`confidence`).
+Secrets of real data are taken to be independent, each 1 with the attacker's prior, or with their true share where no
+prior is given; that is an assumption, and a finding says so. The guesses that count are those of the attack itself, all
+of them, so that their number is fixed beforehand.
+
+The question in the game is whether one person's secret is 1: the interface counts people with the secret, so a person
+without it might as well not be in the data, and neighbours differ by one person added or removed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.attack.confidence import clopper_pearson, one_run_epsilon
+from tacit.attack.finding import Measurement, Power, RocPoint
+from tacit.attack.kit import Setting
+from tacit.attack.targets import Interface, Mask, Numbers, Question
+
+ROC_RATES: Final = (0.001, 0.01, 0.1, 0.5)
+"""The rates of wrong accusations at which the rates of right ones are reported."""
+
+Guess = Callable[[Numbers], Mask]
+"""Guesses the secrets from the answers to questions."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The guesses of an attack on an interface, and on its twins."""
+
+    measurement: Measurement
+    lower_bound: float
+    power: Power
+    assumptions: tuple[str, ...]
+    method: str
+
+
+def score(
+    interface: Interface,
+    guessed: Mask,
+    planted: Mask,
+    null: tuple[Mask, Mask],
+    setting: Setting,
+    people: NDArray[np.int64] | None = None,
+    *,
+    predicted: float | None = None,
+) -> Scored:
+    """Score guesses about people (all, unless indices are given), beside those on the twins.
+
+    `planted` are the guesses from exact answers, `null` those from answers about other secrets, with these secrets.
+    """
+    truth = interface.truth if people is None else interface.truth[people]
+    prior = 0.5 if interface.is_drawn else setting.prior
+    share = float(interface.truth.mean()) if prior is None else prior
+    likelier = min(max(share, 1 - share, 0.5), 1 - 1e-9)
+    right = int((guessed == truth).sum())
+
+    def bound(count: int) -> float:
+        return one_run_epsilon(len(truth), len(truth), count, setting.delta, setting.confidence, prior=likelier)
+
+    claim = setting.claim
+    ceiling = None
+    if claim is not None and claim.epsilon is not None:
+        ceiling = min(1.0, 1 / (1 + (1 - likelier) / likelier * math.exp(-claim.epsilon)) + claim.delta)
+    revealed = bound(int((planted == truth).sum()))
+    measured = Measurement(
+        "secrets guessed right",
+        right / len(truth),
+        clopper_pearson(right, len(truth), (1 - setting.confidence) / 2),
+        baseline=likelier,
+        predicted=predicted,
+        ceiling=ceiling,
+    )
+    power = Power(
+        "the same answers without noise", revealed, bound(int((null[0] == null[1]).sum())), setting.refutes(revealed)
+    )
+    assumed = () if interface.is_drawn else (f"secrets are independent, the likelier value with prior {likelier:.3g}",)
+    return Scored(measured, bound(right), power, assumed, f"one run, {len(truth)} guesses")
+
+
+def twins(
+    interface: Interface, questions: Sequence[Question], setting: Setting, guess: Guess
+) -> tuple[Mask, tuple[Mask, Mask]]:
+    """Return the guesses from exact answers, and those from exact answers about other secrets with these secrets."""
+    exact = np.array([interface.exact(one) for one in questions])
+    others = setting.random.permutation(interface.truth)
+    null = np.array([float(others[one.people].sum()) for one in questions])
+    return guess(exact), (guess(null), interface.truth)
+
+
+def roc(inside: Numbers, outside: Numbers, setting: Setting) -> tuple[RocPoint, ...]:
+    """Return rates of right and wrong accusations at some thresholds, with bounds, under the ceiling of the claim."""
+    if np.median(inside) < np.median(outside):
+        inside, outside = -inside, -outside
+    points, error, claim = [], (1 - setting.confidence) / 2, setting.claim
+    for rate in ROC_RATES:
+        threshold = np.quantile(outside, 1 - rate, method="higher")
+        hits, alarms = int((inside > threshold).sum()), int((outside > threshold).sum())
+        bounds = clopper_pearson(alarms, len(outside), error)
+        ceiling = None if claim is None or claim.epsilon is None else claim.true_positive_rate(bounds[1])
+        found = clopper_pearson(hits, len(inside), error)
+        points.append(RocPoint(alarms / len(outside), hits / len(inside), bounds, found, ceiling))
+    return tuple(points)
+
+
+def worst(interface: Interface, guessed: Mask, certainty: Numbers, limit: int = 5) -> tuple[dict[str, Any], ...]:
+    """Return the people whose secret was guessed right with the greatest certainty."""
+    right = np.flatnonzero(guessed == interface.truth)
+    order = right[np.argsort(-certainty[right], kind="stable")][:limit]
+    ids = interface.target.ids
+    return tuple(
+        {
+            "person": int(one) if ids is None else ids[one],
+            "secret": bool(interface.truth[one]),
+            "certainty": float(certainty[one]),
+        }
+        for one in order
+    )

@@ -1,0 +1,230 @@
+"""Record linkage: published records matched with a register of people by what both hold (Sweeney 2000).
+
+A published cell may be generalised: `*`, a prefix (`130**`), a range (`20-29`, `[20, 30)`, `>=65`), a list (`{a, b}`).
+A record is linked if exactly one person of the register fits it, and no other record fits that person.
+
+Without a register the attacker is taken to know the quasi-identifiers of everybody in the table, and a record is at
+risk if it is unique. Uniqueness is predicted from the number of records and the shares of values, as if columns were
+independent: a record of probability p is unique among n with probability (1 - p)^(n - 1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from datetime import date
+from itertools import combinations
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.attack.confidence import clopper_pearson
+from tacit.attack.finding import Measurement, Power, Series, ThreatModel
+from tacit.attack.kit import Outcome, Setting, attack, stated
+from tacit.attack.records import Records
+from tacit.attack.targets import Table
+from tacit.privacy.errors import InvalidInput
+
+COMBINED_MAX: Final = 4
+"""How many columns are combined at most where the uniqueness of every combination is measured."""
+COLUMNS_COMBINED_MAX: Final = 8
+_RANGE: Final = re.compile(r"\s*([\[(]?)\s*(-?\d+(?:\.\d+)?)\s*(?:-|–|to|,|;)\s*(-?\d+(?:\.\d+)?)\s*([\])]?)\s*")
+_OPEN: Final = re.compile(r"\s*(>=|<=|>|<|≥|≤)\s*(-?\d+(?:\.\d+)?)\s*")
+
+
+def fits(cell: Any, value: Any) -> bool:
+    """Return whether a value of a person agrees with a published cell, which may be generalised."""
+    if cell is None or cell == value:
+        return True
+    if not isinstance(cell, str):
+        return False
+    text, shown = cell.strip(), str(value)
+    if set(text) <= {"*"} or text == shown:
+        return True
+    if text.endswith("*"):
+        stem = text.rstrip("*")
+        return shown.startswith(stem) and (len(text) == len(shown) or text.count("*") == 1)
+    if text.startswith("{") and text.endswith("}"):
+        return shown in {part.strip() for part in text[1:-1].split(",")}
+    try:
+        number = float(value) if not isinstance(value, date) else float("nan")
+    except (TypeError, ValueError):
+        return False
+    if (found := _RANGE.fullmatch(text)) is not None:
+        low, high = float(found[2]), float(found[3])
+        return (low < number if found[1] == "(" else low <= number) and (
+            number < high if found[4] == ")" else number <= high
+        )
+    if (found := _OPEN.fullmatch(text)) is not None:
+        limit = float(found[2])
+        return {
+            *((">=", "≥") if number >= limit else ()),
+            *(("<=", "≤") if number <= limit else ()),
+            *((">",) if number > limit else ()),
+            *(("<",) if number < limit else ()),
+        }.__contains__(found[1])
+    return False
+
+
+def is_generalised(cell: Any) -> bool:
+    """Return whether a published cell can stand for several values."""
+    if cell is None:
+        return True
+    if not isinstance(cell, str):
+        return False
+    return "*" in cell or cell[:1] == "{" or bool(_RANGE.fullmatch(cell) or _OPEN.fullmatch(cell))
+
+
+class Matcher:
+    """The people of a register that fit published records."""
+
+    def __init__(self, register: Records, columns: Sequence[str]) -> None:
+        self._register, self._columns = register, columns
+        self._exact: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for index, row in enumerate(register.rows(columns)):
+            self._exact[tuple(map(str, row))].append(index)
+        self._fitting: dict[tuple[str, Any], NDArray[np.bool_]] = {}
+        self._coded: dict[str, tuple[list[Any], NDArray[np.int64]]] = {}
+
+    def people(self, record: tuple[Any, ...]) -> list[int]:
+        """Return the people that fit a record, by their place in the register."""
+        found = self._exact.get(tuple(map(str, record)), [])
+        if found or not any(map(is_generalised, record)):
+            return found
+        fitting = np.ones(self._register.size, dtype=bool)
+        for name, cell in zip(self._columns, record, strict=True):
+            fitting &= self._fits(name, cell)
+        return list(map(int, np.flatnonzero(fitting)))
+
+    def _fits(self, name: str, cell: Any) -> NDArray[np.bool_]:
+        key = (name, cell)
+        if key not in self._fitting:
+            if name not in self._coded:
+                places: dict[Any, int] = {}
+                codes = np.array([places.setdefault(one, len(places)) for one in self._register[name]])
+                self._coded[name] = list(places), codes
+            values, codes = self._coded[name]
+            self._fitting[key] = np.array([fits(cell, value) for value in values])[codes]
+        return self._fitting[key]
+
+
+def uniqueness(records: Records, columns: Sequence[str]) -> float:
+    """Return the share of records that no other record equals in some columns."""
+    sizes = Counter(records.rows(columns))
+    return sum(1 for count in sizes.values() if count == 1) / records.size
+
+
+def predicted_uniqueness(records: Records, columns: Sequence[str], random: np.random.Generator) -> float:
+    """Return the expected share of unique records if the columns were independent."""
+    logs = np.zeros(10_000)
+    for name in columns:
+        shares = np.array(list(Counter(records[name].tolist()).values())) / records.size
+        logs += np.log(random.choice(shares, size=len(logs), p=shares))
+    return float(np.mean(np.exp((records.size - 1) * np.log1p(-np.minimum(np.exp(logs), 1 - 1e-12)))))
+
+
+@attack(
+    "linkage",
+    Table,
+    paper="Sweeney 2000; uniqueness: Golle 2006",
+    summary="people whose published record is found by what a register knows of them",
+    needs=("quasi_identifiers",),
+)
+def link(target: Table, setting: Setting) -> Outcome:
+    """Match records with the register, and measure how unique records are."""
+    columns, records = stated(target.quasi_identifiers, "quasi_identifiers"), target.records
+    published = records.rows(columns)
+    sizes = Counter(published)
+    linked, right, candidates = _linked(target, published, sizes)
+    if right is not None:
+        at_risk, what = right, "records linked to the right person"
+    else:
+        at_risk, what = len(linked), "records linked to one person" if target.register else "unique records"
+    low, high = clopper_pearson(at_risk, records.size, (1 - setting.confidence) / 2)
+    people = target.register.size if target.register is not None else records.size
+    measurements = [
+        Measurement(f"share of {what}", at_risk / records.size, (low, high), baseline=1 / people),
+        Measurement(
+            "share of unique records",
+            uniqueness(records, columns),
+            predicted=predicted_uniqueness(records, columns, setting.random),
+        ),
+        Measurement("records alike, the fewest (k)", min(sizes.values())),
+    ]
+    if right is not None and linked:
+        measurements.append(Measurement("links that are right", right / len(linked)))
+    return Outcome(
+        ThreatModel(
+            "the published table",
+            f"{', '.join(columns)} of {people:,} people" if target.register else f"{', '.join(columns)} of everybody",
+            0,
+        ),
+        tuple(measurements),
+        low,
+        "Clopper-Pearson bound",
+        Power("a table of exact and different records", 1.0, 0.0, is_noticed=True),
+        series=_narrowing(target, columns),
+        worst=_worst(target, linked, candidates),
+        details={"uniqueness": _combinations(records, columns), "linked": len(linked), "records": records.size},
+        bounds="a share of people identified",
+    )
+
+
+def _linked(
+    target: Table, published: list[tuple[Any, ...]], sizes: Counter[tuple[Any, ...]]
+) -> tuple[dict[int, int], int | None, dict[int, int]]:
+    """Return the person of each linked record, how many links are right, and how many people fit some records."""
+    if target.register is None:
+        alone = {index: index for index, row in enumerate(published) if sizes[row] == 1}
+        return alone, None, {}
+    if target.identity is None:
+        raise InvalidInput("a register needs identity, the column that names its people", name="identity")
+    matcher = Matcher(target.register, stated(target.quasi_identifiers, "quasi_identifiers"))
+    fitting = {row: matcher.people(row) for row in sizes}
+    linked = {
+        index: fitting[row][0] for index, row in enumerate(published) if sizes[row] == 1 and len(fitting[row]) == 1
+    }
+    taken = Counter(linked.values())
+    linked = {index: person for index, person in linked.items() if taken[person] == 1}
+    right = None
+    if isinstance(target.truth, list):
+        if len(target.truth) != len(published):
+            raise InvalidInput("truth must name the person of each record", name="truth")
+        names = target.register[target.identity]
+        right = sum(1 for index, person in linked.items() if names[person] == target.truth[index])
+    return linked, right, {index: len(fitting[row]) for index, row in enumerate(published)}
+
+
+def _narrowing(target: Table, columns: Sequence[str]) -> tuple[Series, ...]:
+    """Return how many people fit a record as one column after another is known: the median over records."""
+    points = []
+    where = target.register if target.register is not None else target.records
+    for count in range(1, len(columns) + 1):
+        sizes = Counter(where.rows(columns[:count]))
+        points.append((" + ".join(columns[:count]), float(median(sizes[row] for row in where.rows(columns[:count])))))
+    return (Series("People left as more is known", "known", "people that fit (median)", tuple(points)),)
+
+
+def _combinations(records: Records, columns: Sequence[str]) -> dict[str, float]:
+    """Return the share of unique records by each combination of columns."""
+    chosen = columns[:COLUMNS_COMBINED_MAX]
+    return {
+        " + ".join(names): uniqueness(records, names)
+        for count in range(1, min(COMBINED_MAX, len(chosen)) + 1)
+        for names in combinations(chosen, count)
+    }
+
+
+def _worst(target: Table, linked: dict[int, int], candidates: dict[int, int]) -> tuple[dict[str, Any], ...]:
+    columns, shown = target.quasi_identifiers or (), []
+    for index, person in list(linked.items())[:5]:
+        one: dict[str, Any] = {name: target.records[name][index] for name in columns}
+        if target.sensitive is not None:
+            one["revealed"] = target.records[target.sensitive][index]
+        if target.register is not None and target.identity is not None:
+            one["person"] = target.register[target.identity][person]
+        shown.append(one)
+    return tuple(shown)

@@ -1,0 +1,241 @@
+"""Audit of a mechanism: a lower bound on its epsilon from many outputs on two neighbouring inputs.
+
+Half of the outputs serve the search for an event that tells the inputs apart, the other half its measurement: the event
+is fixed before the outputs that count are looked at, so the Clopper-Pearson bounds hold. Outputs are reduced to one
+score: a number is its own; of vectors the best linear direction (Fisher), the coordinates and their sum are tried;
+anything else is a category. Scores are cut into cells, cells are ordered by how much likelier they are under one
+input, and the event is the run of first cells with the greatest bound.
+
+Of several pairs of neighbours, the most promising is sought by successive halving, with outputs that are not used
+again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.attack.confidence import clopper_pearson, epsilon_of_counts, epsilons_of_counts
+from tacit.attack.finding import Finding, Measurement, Power, ThreatModel
+from tacit.attack.guesses import roc
+from tacit.attack.kit import Outcome, Setting, attack, run
+from tacit.attack.targets import Mechanism
+from tacit.privacy.errors import OutOfRange
+from tacit.privacy.numbers import whole
+
+PAPER: Final = (
+    "Ding, Wang, Wang, Zhang, Kifer 2018; Bichsel, Steffen, Bogunovic, Vechev 2021 (events sought and measured on "
+    "separate outputs)"
+)
+CELLS: Final = 64
+"""How many cells scores are cut into."""
+COORDINATES_MAX: Final = 32
+SAMPLES_MIN: Final = 100
+RIDGE: Final = 1e-12
+"""Added to the variances, as a share of them, where the best direction is computed."""
+
+Outputs = list[Any] | NDArray[Any]
+Scores = NDArray[np.float64]
+Score = Callable[[Outputs], Scores]
+
+
+@dataclass(frozen=True)
+class Event:
+    """A set of outputs: those whose score falls into chosen cells."""
+
+    score: Score
+    edges: Scores
+    chosen: NDArray[np.bool_]
+
+    def contains(self, outputs: Outputs) -> NDArray[np.bool_]:
+        """Return which outputs are in the set."""
+        return self.chosen[np.searchsorted(self.edges, self.score(outputs), side="right")]
+
+
+def audit(
+    mechanism: Any,
+    x: Any,
+    neighbour: Any,
+    claimed: object,
+    samples: int = 20_000,
+    seed: int | None = None,
+    *,
+    delta: float | None = None,
+    many: bool = False,
+) -> Finding:
+    """Audit a mechanism on two neighbouring inputs; `lower_bound` of the finding holds with 95 % confidence.
+
+    `samples` outputs are drawn for each input. `claimed` is an event, a cost, a pair (epsilon, delta) or an epsilon.
+    `many` says that the mechanism is a function of an input and a number of outputs.
+    """
+    target = Mechanism(mechanism, x, neighbour, many=many, samples=samples)
+    return run("mechanism_audit", target, claimed, seed=seed, delta=delta)
+
+
+@attack("mechanism_audit", Mechanism, paper=PAPER, summary="lower bound on epsilon from outputs on neighbours")
+def audit_mechanism(target: Mechanism, setting: Setting) -> Outcome:
+    """Return the lower bound on epsilon that outputs on two neighbours show."""
+    wanted = target.samples or setting.scaled(10_000, 100_000, 1_000_000)
+    if whole("samples", wanted) < SAMPLES_MIN:
+        raise OutOfRange(f"an audit needs at least {SAMPLES_MIN} outputs for each input", name="samples", value=wanted)
+    x, neighbour, searched = _most_promising(target, wanted, setting)
+    ones = target.sample(x, wanted, setting.random)
+    others = target.sample(neighbour, wanted, setting.random)
+    delta, confidence = setting.delta, setting.confidence
+    event, true_positives, false_positives, tested = _measured(ones, others, delta, confidence)
+    bound = epsilon_of_counts(true_positives, tested, false_positives, tested, delta, confidence)
+    again = target.sample(x, wanted, setting.random)
+    _, null_true, null_false, _ = _measured(ones, again, delta, confidence)
+    revealed = epsilon_of_counts(tested, tested, 0, tested, delta, confidence)
+    half = wanted // 2
+    return Outcome(
+        ThreatModel("outputs of the mechanism", "both inputs", 2 * wanted + searched),
+        (
+            Measurement(
+                "outputs in the event, first input",
+                true_positives / tested,
+                clopper_pearson(true_positives, tested, (1 - confidence) / 2),
+            ),
+            Measurement(
+                "outputs in the event, second input",
+                false_positives / tested,
+                clopper_pearson(false_positives, tested, (1 - confidence) / 2),
+                baseline=true_positives / tested,
+            ),
+        ),
+        bound,
+        "Clopper-Pearson bounds of one event, found on other outputs",
+        Power(
+            "an output that names its input",
+            revealed,
+            epsilon_of_counts(null_true, tested, null_false, tested, delta, confidence),
+            setting.refutes(revealed),
+        ),
+        roc=roc(event.score(ones[half:]), event.score(others[half:]), setting),
+        details={"samples": wanted, "inputs_tried": len(target.pairs), "delta": delta},
+    )
+
+
+def _most_promising(target: Mechanism, samples: int, setting: Setting) -> tuple[Any, Any, int]:
+    """Return the pair of neighbours whose outputs differ most, and how many outputs the search took."""
+    pairs, drawn = list(target.pairs), 0
+    count = max(SAMPLES_MIN, samples // (4 * max(1, math.ceil(math.log2(max(2, len(pairs)))))))
+    while len(pairs) > 1:
+        each = max(SAMPLES_MIN, count // len(pairs))
+        found = []
+        for x, neighbour in pairs:
+            ones, others = (target.sample(one, each, setting.random) for one in (x, neighbour))
+            _, first, second, tested = _measured(ones, others, setting.delta, setting.confidence)
+            found.append(epsilon_of_counts(first, tested, second, tested, setting.delta, 0.5))
+            drawn += 2 * each
+        order = np.argsort(found)[::-1]
+        pairs = [pairs[index] for index in order[: len(pairs) // 2]]
+    return (*pairs[0], drawn)
+
+
+def _measured(ones: Outputs, others: Outputs, delta: float, confidence: float) -> tuple[Event, int, int, int]:
+    """Return the event sought on the first halves, how often it occurs in the second ones, and their size."""
+    half = len(ones) // 2
+    event = find_event(ones[:half], others[:half], delta, confidence)
+    inside = event.contains(ones[half:])
+    return event, int(inside.sum()), int(event.contains(others[half:]).sum()), len(inside)
+
+
+def find_event(ones: Outputs, others: Outputs, delta: float, confidence: float) -> Event:
+    """Return the event among all scores and orders of cells that has the greatest bound on these outputs."""
+    best: tuple[float, Event] | None = None
+    for score in _scores(ones, others):
+        first, second = score(ones), score(others)
+        edges = _edges(np.concatenate([first, second]))
+        counts = [
+            np.bincount(np.searchsorted(edges, one, side="right"), minlength=len(edges) + 1) for one in (first, second)
+        ]
+        for positive, negative in (counts, counts[::-1]):
+            order = np.argsort((negative + 0.5) / (positive + 0.5), kind="stable")
+            if len(order) < 2:
+                continue
+            ends = np.unique(np.geomspace(1, len(order) - 1, 24).astype(int)) - 1
+            inside, accused = np.cumsum(positive[order])[ends], np.cumsum(negative[order])[ends]
+            bounds = epsilons_of_counts(inside, len(first), accused, len(second), delta, confidence)
+            place = int(np.argmax(bounds))
+            if best is None or bounds[place] > best[0]:
+                chosen = np.zeros(len(order), dtype=bool)
+                chosen[order[: ends[place] + 1]] = True
+                best = float(bounds[place]), Event(score, edges, chosen if positive is counts[0] else ~chosen)
+    if best is None:  # all outputs are equal
+        return Event(_scores(ones, others)[0], np.zeros(0), np.ones(1, dtype=bool))
+    return best[1]
+
+
+def _scores(ones: Outputs, others: Outputs) -> list[Score]:
+    """Return the functions that reduce outputs to numbers, fitted to some outputs."""
+    first, second = _as_matrix(ones), _as_matrix(others)
+    if first is None or second is None or first.shape[1] != second.shape[1]:
+        return [_categories(ones, others)]
+    width = first.shape[1]
+    if width == 1:
+        return [lambda outputs: _column(outputs, 0)]
+    with np.errstate(all="ignore"):
+        spread = np.cov(first.T) + np.cov(second.T)
+        ridge = RIDGE * np.diag(np.maximum(np.diag(spread), 1e-300))
+        direction = np.linalg.lstsq(spread + ridge, first.mean(0) - second.mean(0), rcond=None)[0]
+    found: list[Score] = [lambda outputs, line=line: _projected(outputs, line) for line in (direction, np.ones(width))]  # type: ignore[misc]
+    found += [lambda outputs, index=index: _column(outputs, index) for index in range(min(width, COORDINATES_MAX))]  # type: ignore[misc]
+    return found
+
+
+def _as_matrix(outputs: Outputs) -> NDArray[np.float64] | None:
+    """Return outputs as rows of numbers, or None where they are no numbers or of different lengths."""
+    try:
+        found = np.asarray(outputs, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return found.reshape(len(found), -1) if found.ndim and found.size else None
+
+
+def _column(outputs: Outputs, index: int) -> Scores:
+    found = _as_matrix(outputs)
+    assert found is not None
+    return _finite(found[:, index])
+
+
+def _projected(outputs: Outputs, direction: Scores) -> Scores:
+    found = _as_matrix(outputs)
+    assert found is not None
+    with np.errstate(all="ignore"):
+        return _finite(found @ direction)
+
+
+def _finite(scores: Scores) -> Scores:
+    """Return scores with NaN as the greatest number, a cell of its own."""
+    return np.nan_to_num(scores, nan=np.finfo(np.float64).max, posinf=1e308, neginf=-1e308)
+
+
+def _categories(ones: Outputs, others: Outputs) -> Score:
+    """Return the score of outputs that are no numbers: the place of the value among those seen, by likelihood ratio."""
+    counts: dict[Hashable, list[int]] = {}
+    for index, outputs in enumerate((ones, others)):
+        for one in outputs:
+            counts.setdefault(_key(one), [0, 0])[index] += 1
+    order = sorted(counts, key=lambda one: (counts[one][0] + 0.5) / (counts[one][1] + 0.5))
+    places = {one: place + 1.0 for place, one in enumerate(order)}
+    return lambda outputs: np.array([places.get(_key(one), 0.0) for one in outputs])
+
+
+def _key(output: Any) -> Hashable:
+    return output if isinstance(output, str | int | float | bool | None) else repr(output)
+
+
+def _edges(scores: Scores) -> Scores:
+    """Return the edges of cells: between all different scores where these are few, otherwise quantiles."""
+    different = np.unique(scores)
+    if len(different) > CELLS:
+        tails = np.geomspace(1e-4, 0.02, 12)
+        shares = np.unique(np.concatenate([tails, np.linspace(0.02, 0.98, CELLS - 24), 1 - tails]))
+        return np.unique(np.quantile(scores, shares))
+    return np.asarray(different[1:], dtype=np.float64)

@@ -1,0 +1,125 @@
+"""De-anonymisation of sparse records by a scoreboard (Narayanan, Shmatikov 2008).
+
+A record is a set of items with values and times (ratings, purchases, visits). The attacker knows a few items of a
+person, some of them wrong. Each published entity scores the weights of the known items that it has, rare items more;
+the best one is named only if it stands out: if it leads the second by at least ECCENTRICITY standard deviations of all
+scores. Otherwise the attack abstains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, Final
+
+import numpy as np
+
+from tacit.attack.confidence import clopper_pearson
+from tacit.attack.finding import Measurement, Power, ThreatModel
+from tacit.attack.kit import Outcome, Setting, attack, stated
+from tacit.attack.targets import Table
+from tacit.privacy.errors import InvalidInput
+
+ECCENTRICITY: Final = 1.5
+VALUE_SCALE: Final = 1.5
+"""The difference of values over which the score of an item falls to 1/e."""
+DAYS_SCALE: Final = 30.0
+
+Facts = tuple[float | None, float | None]
+
+
+class Scoreboard:
+    """Published entities by item, and the score of each for what is known of a person."""
+
+    def __init__(self, entities: Mapping[Any, Mapping[Any, Facts]]) -> None:
+        self._names = list(entities)
+        self._by_item: dict[Any, list[tuple[int, float | None, float | None]]] = defaultdict(list)
+        for place, items in enumerate(entities.values()):
+            for item, (value, day) in items.items():
+                self._by_item[item].append((place, value, day))
+
+    def best(self, known: Mapping[Any, Facts]) -> tuple[Any, float]:
+        """Return the entity with the greatest score, and by how many standard deviations it leads."""
+        scores = np.zeros(len(self._names))
+        for item, (value, day) in known.items():
+            having = self._by_item.get(item, ())
+            weight = 1 / math.log(max(len(having), 2))
+            for place, other, other_day in having:
+                scores[place] += weight * (_near(value, other, VALUE_SCALE) + _near(day, other_day, DAYS_SCALE))
+        order = np.argpartition(-scores, 1)[:2] if len(scores) > 1 else np.array([0])
+        order = order[np.argsort(-scores[order], kind="stable")]
+        spread = float(scores.std())
+        lead = float(scores[order[0]] - (scores[order[1]] if len(order) > 1 else 0.0))
+        return self._names[int(order[0])], lead / spread if spread else 0.0
+
+
+def _near(one: float | None, other: float | None, scale: float) -> float:
+    return 0.0 if one is None or other is None else math.exp(-abs(one - other) / scale)
+
+
+@attack(
+    "sparse_linkage",
+    Table,
+    paper="Narayanan, Shmatikov 2008",
+    summary="people whose ratings, purchases or visits are found by a few that are known",
+    needs=("entity", "item", "register", "identity", "truth"),
+)
+def deanonymize(target: Table, setting: Setting) -> Outcome:
+    """Name the entity of each person of the register, or abstain."""
+    register, entity = stated(target.register, "register"), stated(target.entity, "entity")
+    if not isinstance(target.truth, Mapping):
+        raise InvalidInput("truth must be a mapping from identities to entities", name="truth")
+    board = Scoreboard(_facts(target, target.records.columns, entity))
+    people = _facts(target, register.columns, stated(target.identity, "identity"))
+    named, right, first, worst = 0, 0, 0, []
+    for person, known in people.items():
+        found, lead = board.best(known)
+        first += found == target.truth.get(person)
+        if lead < ECCENTRICITY:
+            continue
+        named += 1
+        if found == target.truth.get(person):
+            right += 1
+            worst.append({"person": person, "entity": found, "lead": lead})
+    low, high = clopper_pearson(right, len(people), (1 - setting.confidence) / 2)
+    entities = len(set(target.records[entity].tolist()))
+    return Outcome(
+        ThreatModel(
+            "the published rows",
+            f"{np.median([len(one) for one in people.values()]):g} items of each of {len(people):,} people",
+            0,
+        ),
+        (
+            Measurement("share of people identified", right / len(people), (low, high), baseline=1 / entities),
+            Measurement("names that are right", right / named if named else 0.0),
+            Measurement("share abstained from", 1 - named / len(people)),
+            Measurement("share ranked first", first / len(people), baseline=1 / entities),
+        ),
+        low,
+        "Clopper-Pearson bound",
+        Power("all items, values and times of everybody known", 1.0, 1 / entities, is_noticed=True),
+        worst=tuple(sorted(worst, key=lambda one: -one["lead"])[:5]),
+        details={"entities": entities, "people": len(people), "eccentricity": ECCENTRICITY},
+        bounds="a share of people identified",
+    )
+
+
+def _facts(target: Table, columns: Mapping[str, Any], whose: str) -> dict[Any, dict[Any, Facts]]:
+    """Return the items of each person with their values and days."""
+    size = len(columns[whose])
+    values = columns[target.value] if target.value else [None] * size
+    days = columns[target.when] if target.when else [None] * size
+    found: dict[Any, dict[Any, Facts]] = defaultdict(dict)
+    for person, item, value, day in zip(
+        columns[whose], columns[stated(target.item, "item")], values, days, strict=True
+    ):
+        found[person][item] = (None if value is None else float(value), _day(day))
+    return found
+
+
+def _day(value: Any) -> float | None:
+    if value is None:
+        return None
+    return float(value.toordinal()) if isinstance(value, date) else float(value)

@@ -1,0 +1,350 @@
+"""What can be attacked: a published table, published statistics, a query interface, a mechanism, a trained model.
+
+A target holds what an attacker sees, and, apart from it, the ground truth that the caller hands over for scoring. No
+target reaches into an engine, a ledger or a file: interfaces are called, tables are what was published.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.attack.records import Records
+from tacit.privacy.errors import BudgetExceeded, EmptyInput, InvalidInput, OutOfRange, QueryRefused, WrongType
+from tacit.privacy.numbers import positive, whole
+
+Mask = NDArray[np.bool_]
+Numbers = NDArray[np.float64]
+
+PEOPLE_MAX: Final = 100_000
+
+
+class Table:
+    """A published table of records about people.
+
+    `quasi_identifiers` are the columns that an attacker may know from elsewhere, `sensitive` the one that is to stay
+    secret. `register` is what the attacker knows: a list of people with the same columns and their `identity`. `truth`
+    is the identity of each published record, or the sensitive value of each person of the register where the table does
+    not show single records; it serves scoring alone. `other` is another published table about the same people.
+
+    Tables of ratings, purchases or visits have a row for each: `entity` says whose it is, `item` what, `value` how much
+    and `when` at what time; `register` then holds such rows with the `identity` in the place of the entity, and `truth`
+    is a mapping from identities to entities.
+    """
+
+    def __init__(
+        self,
+        records: object,
+        *,
+        quasi_identifiers: Sequence[str] | None = None,
+        sensitive: str | None = None,
+        register: object = None,
+        identity: str | None = None,
+        truth: Sequence[Any] | Mapping[Any, Any] | None = None,
+        other: Table | None = None,
+        entity: str | None = None,
+        item: str | None = None,
+        value: str | None = None,
+        when: str | None = None,
+    ) -> None:
+        self.records = Records.of(records)
+        self.quasi_identifiers = None if quasi_identifiers is None else _names(quasi_identifiers)
+        self.sensitive, self.identity, self.other = sensitive, identity, other
+        self.entity, self.item, self.value, self.when = entity, item, value, when
+        self.register = None if register is None else Records.of(register)
+        self.truth = truth if truth is None or isinstance(truth, Mapping) else list(truth)
+        self.records.require([*(self.quasi_identifiers or ()), *_stated(sensitive, entity, item, value, when)])
+        if self.register is not None:
+            self.register.require([*(self.quasi_identifiers or ()), *_stated(identity, item, value, when)])
+        if other is not None and not isinstance(other, Table):
+            raise WrongType("other must be a Table", name="other", value=other)
+
+
+class Statistics:
+    """Published statistics about a group of people: tables of counts, means and medians, or means of many attributes.
+
+    Made by `Statistics.of_tables`, whose statistics a solver turns into all databases that fit them, or by
+    `Statistics.of_means`, which asks whether a person is in the group.
+    """
+
+    def __init__(self) -> None:
+        self.tables: Any = None
+        self.means: Numbers | None = None
+        self.reference: Numbers | None = None
+        self.members: Numbers | None = None
+        self.outsiders: Numbers | None = None
+
+    @classmethod
+    def of_tables(cls, tables: object) -> Statistics:
+        """Return the target of published counts, means and medians (`tacit.attack.PublishedTables`)."""
+        from tacit.attack.table_reconstruction import PublishedTables
+
+        made = cls()
+        if not isinstance(tables, PublishedTables):
+            raise WrongType("tables must be PublishedTables", name="tables", value=tables)
+        made.tables = tables
+        return made
+
+    @classmethod
+    def of_means(cls, means: Any, reference: Any, *, members: Any, outsiders: Any) -> Statistics:
+        """Return the target of means over a group, beside those of the population (`reference`).
+
+        `members` and `outsiders` are rows of people inside and outside of the group, with the same attributes; they are
+        whom the attacker asks about, and which is which is used for scoring alone.
+        """
+        made = cls()
+        made.means, made.reference = _vector("means", means), _vector("reference", reference)
+        made.members, made.outsiders = _matrix("members", members), _matrix("outsiders", outsiders)
+        width = len(made.means)
+        if {len(made.reference), made.members.shape[1], made.outsiders.shape[1]} != {width}:
+            raise InvalidInput(
+                f"means, reference, members and outsiders must have the same {width} attributes", name="means"
+            )
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One count: of which people, and the SQL condition that selects them where the interface takes SQL."""
+
+    people: Mask
+    condition: str = ""
+    is_written: bool = False
+    """Whether the condition is written although it selects everybody."""
+
+
+Ask = Callable[..., Any]
+
+
+class QueryInterface:
+    """An interface that answers how many people of a subset have a secret.
+
+    Either `ask` is a function of a mask over the people that returns a number; or it is a curator, a client or a
+    function of SQL, and `table`, `unit` (the column with the ids of people), `ids` and `secret` (a condition of SQL)
+    say how a count is written. `truth` holds the secrets, for scoring. `epsilon` is what the attacker may spend in
+    all; each question gets an even part.
+
+    With `make` instead of `ask` the secrets are drawn by the attack, independent and uniform, and `make(secrets)`
+    returns the interface over them: the lower bound then rests on no assumption about the data.
+    """
+
+    def __init__(
+        self,
+        ask: Any = None,
+        *,
+        people: int | None = None,
+        truth: Sequence[Any] | None = None,
+        make: Callable[[Mask], Any] | None = None,
+        table: str | None = None,
+        unit: str | None = None,
+        ids: Sequence[Any] | None = None,
+        secret: str | None = None,
+        epsilon: float | None = None,
+        analyst: str | None = None,
+        known: object = None,
+    ) -> None:
+        if (ask is None) == (make is None):
+            raise InvalidInput("state either ask, an interface, or make, a function that makes one", name="ask")
+        self.source, self.make = ask, make
+        self.table, self.unit, self.secret, self.analyst = table, unit, secret, analyst
+        self.ids = None if ids is None else list(ids)
+        self.known = None if known is None else Records.of(known)
+        self.epsilon = None if epsilon is None else float(positive("epsilon", epsilon))
+        self.truth = None if truth is None else np.asarray([bool(one) for one in truth])
+        counted = [len(one) for one in (self.truth, self.ids) if one is not None]
+        counted += [] if people is None else [whole("people", people, at_least=1)]
+        if not counted:
+            raise EmptyInput("state how many people there are: people, ids or truth", name="people")
+        if len(set(counted)) > 1:
+            raise InvalidInput("people, ids and truth must be as many", name="people")
+        if counted[0] > PEOPLE_MAX:
+            raise OutOfRange(f"at most {PEOPLE_MAX:,} people are attacked at once", name="people", value=counted[0])
+        self.people = counted[0]
+        self.is_sql = table is not None
+        if self.is_sql and (unit is None or secret is None):
+            raise InvalidInput("an interface that takes SQL needs table, unit and secret", name="table")
+        if self.is_sql and self.ids is None:
+            self.ids = list(range(self.people))
+
+    def open(self, random: np.random.Generator, questions: int) -> Interface:
+        """Return the interface, for a number of questions among which the attacker's epsilon is divided."""
+        if self.make is not None:
+            truth = random.integers(0, 2, self.people).astype(bool)
+            return Interface(self, self.make(truth), truth, questions, is_drawn=True)
+        if self.truth is None:
+            raise InvalidInput("the attack needs truth, the secrets, to score its guesses", name="truth")
+        return Interface(self, self.source, self.truth, questions, is_drawn=False)
+
+    def sql_of(self, question: Question) -> str:
+        """Return a count as SQL."""
+        where = f"({self.secret})"
+        if question.is_written or not question.people.all():
+            where += f" AND ({question.condition or self._listed(question.people)})"
+        return f"SELECT COUNT(DISTINCT {self.unit}) AS n FROM {self.table} WHERE {where}"
+
+    @staticmethod
+    def literal(value: Any) -> str:
+        """Return an id as SQL."""
+        if isinstance(value, bool | int | float | np.number):
+            return repr(value.item() if isinstance(value, np.generic) else value)
+        return "'" + str(value).replace("'", "''") + "'"
+
+    def _listed(self, people: Mask) -> str:
+        assert self.ids is not None
+        is_short = people.sum() <= len(people) / 2
+        listed = [self.literal(one) for one, inside in zip(self.ids, people, strict=True) if inside == is_short]
+        if not listed:
+            return "FALSE"
+        return f"{self.unit} {'IN' if is_short else 'NOT IN'} ({', '.join(listed)})"
+
+
+class Interface:
+    """An opened query interface: the secrets behind it, and what was asked of it."""
+
+    def __init__(self, target: QueryInterface, source: Any, truth: Mask, questions: int, *, is_drawn: bool) -> None:
+        self.target, self.source, self.truth, self.is_drawn = target, source, truth, is_drawn
+        self.asked = 0
+        self.refusal = ""
+        self.epsilon_each = None if target.epsilon is None else target.epsilon / questions
+
+    def count(self, question: Question) -> float | None:
+        """Return the answer of a count; None once the interface has refused one for privacy."""
+        if self.refusal:
+            return None
+        try:
+            found = self._ask(question)
+        except (BudgetExceeded, QueryRefused) as refusal:
+            self.refusal = refusal.message
+            return None
+        self.asked += 1
+        return float(found)
+
+    def counts(self, questions: Sequence[Question]) -> Numbers:
+        """Return the answers of counts, up to the first that is refused."""
+        answers: list[float] = []
+        for question in questions:
+            answer = self.count(question)
+            if answer is None:
+                break
+            answers.append(answer)
+        return np.array(answers, dtype=np.float64)
+
+    def exact(self, question: Question) -> float:
+        """Return the true count, for the twin with a planted leak."""
+        return float(self.truth[question.people].sum())
+
+    def _ask(self, question: Question) -> Any:
+        if not self.target.is_sql:
+            return self.source(question.people)
+        sql = self.target.sql_of(question)
+        if not hasattr(self.source, "sql"):
+            return self.source(sql)
+        options = {} if self.target.analyst is None else {"analyst": self.target.analyst}
+        released = self.source.sql(sql, self.epsilon_each, **options)
+        return released.rows[0]["n"]
+
+
+class Mechanism:
+    """A mechanism with two neighbouring inputs.
+
+    `release` is a function of an input, or of an input and a random generator of numpy, or an object with a method
+    `release`. With `many=True` it is a function of an input and a number, and returns that many independent outputs.
+    `neighbours` may be a list of pairs in the place of `x` and `neighbour`; the pair that differs most is then sought.
+    """
+
+    def __init__(
+        self,
+        release: Any,
+        x: Any = None,
+        neighbour: Any = None,
+        *,
+        neighbours: Sequence[tuple[Any, Any]] | None = None,
+        many: bool = False,
+        samples: int | None = None,
+    ) -> None:
+        self.release = release.release if hasattr(release, "release") else release
+        if not callable(self.release):
+            raise WrongType("a mechanism must be a function or have a method release", name="mechanism")
+        self.pairs = [(x, neighbour)] if neighbours is None else list(neighbours)
+        if not self.pairs:
+            raise EmptyInput("there must be at least one pair of neighbours", name="neighbours")
+        self.many, self.samples = many, samples
+        self._vectorizes = hasattr(release, "release") and not many
+
+    def sample(self, x: Any, count: int, random: np.random.Generator) -> list[Any] | NDArray[Any]:
+        """Return independent outputs for an input."""
+        if self.many:
+            return _outputs(self.release(x, count))
+        if self._vectorizes and isinstance(x, int | float | np.number):
+            return _outputs(self.release(np.full(count, x)))  # array noise is independent in each place
+        if _takes_random(self.release):
+            return _outputs([self.release(x, random) for _ in range(count)])
+        return _outputs([self.release(x) for _ in range(count)])
+
+
+class Model:
+    """The scores of canaries: records that were put into a training, or left out, by independent fair coins.
+
+    A score is higher the more likely a canary was in the training, by whatever the attacker sees of the model. With
+    `trainings="one"` all canaries were drawn for one training; with "independent" each score is of a training of its
+    own.
+    """
+
+    def __init__(
+        self, scores: Any, present: Sequence[Any], *, trainings: Literal["one", "independent"] = "one"
+    ) -> None:
+        self.scores = _vector("scores", scores)
+        self.present = np.asarray([bool(one) for one in present])
+        if len(self.scores) != len(self.present):
+            raise InvalidInput("there must be one score for each canary", name="scores")
+        if trainings not in ("one", "independent"):
+            raise OutOfRange('trainings must be "one" or "independent"', name="trainings", value=trainings)
+        self.one_run = True if trainings == "one" else None
+        self.many_runs = None if trainings == "one" else True
+
+
+def _outputs(values: Any) -> list[Any] | NDArray[Any]:
+    return np.asarray(values) if isinstance(values, np.ndarray) else list(values)
+
+
+def _takes_random(function: Callable[..., Any]) -> bool:
+    try:
+        needed = [
+            one
+            for one in inspect.signature(function).parameters.values()
+            if one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+        ]
+    except (TypeError, ValueError):
+        return False
+    return len(needed) >= 2
+
+
+def _names(names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise WrongType("quasi_identifiers must be a list of names", name="quasi_identifiers", value=names)
+    if not names:
+        raise EmptyInput("quasi_identifiers must name at least one column", name="quasi_identifiers")
+    return tuple(names)
+
+
+def _stated(*names: str | None) -> list[str]:
+    return [name for name in names if name is not None]
+
+
+def _vector(name: str, values: Any) -> Numbers:
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
+        raise WrongType(f"{name} must be a list of finite numbers", name=name)
+    return found
+
+
+def _matrix(name: str, values: Any) -> Numbers:
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 2 or not found.size or not np.isfinite(found).all():
+        raise WrongType(f"{name} must be rows of finite numbers, one row for each person", name=name)
+    return found

@@ -1,0 +1,77 @@
+"""Tracing: whether a person is in a group of which means of many attributes were published.
+
+Homer et al. 2008; Dwork, Smith, Steinke, Ullman, Vadhan 2015. A person's score is the inner product of the person's
+and the group's deviations from the population: members pull the means towards themselves. With d attributes and n
+members it stands out once d is about n^2 times the square of the noise's share.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tacit.attack.confidence import best_guesses, clopper_pearson, one_run_epsilon
+from tacit.attack.finding import Measurement, Power, ThreatModel
+from tacit.attack.guesses import roc
+from tacit.attack.kit import Outcome, Setting, attack, stated
+from tacit.attack.targets import Numbers, Statistics
+from tacit.privacy.errors import InvalidInput
+
+GUESSED_SHARE: Final = 0.2
+"""The share of people about whom a guess is made, fixed before any score is looked at."""
+PEOPLE_MIN: Final = 20
+
+
+@attack(
+    "tracing",
+    Statistics,
+    paper="Homer et al. 2008; Dwork, Smith, Steinke, Ullman, Vadhan 2015",
+    summary="membership in a group of which many means were published",
+    needs=("means",),
+)
+def trace(target: Statistics, setting: Setting) -> Outcome:
+    """Score members and outsiders, and guess who is in the group."""
+    means, reference = stated(target.means, "means"), stated(target.reference, "reference")
+    members = stated(target.members, "members")
+    people = np.concatenate([members, stated(target.outsiders, "outsiders")])
+    present = np.arange(len(people)) < len(members)
+    if len(people) < PEOPLE_MIN or not present.any() or present.all():
+        raise InvalidInput(f"tracing needs members and outsiders, at least {PEOPLE_MIN} in all", name="members")
+    order = setting.random.permutation(len(people))
+    people, present = people[order], present[order]
+    prior = max(float(present.mean()), 1 - float(present.mean()))
+    guesses = max(10, round(GUESSED_SHARE * len(people)))
+
+    def attacked(shown: Numbers) -> tuple[Numbers, int]:
+        scores = (people - reference) @ (shown - reference)
+        chosen, guessed = best_guesses(scores, guesses)
+        return scores, int((present[chosen] == guessed).sum())
+
+    def bound(right: int) -> float:
+        return one_run_epsilon(len(people), guesses, right, setting.delta, setting.confidence, prior=prior)
+
+    scores, right = attacked(means)
+    _, leaked = attacked(members.mean(axis=0))
+    _, nothing = attacked(reference + setting.random.normal(0, 0.01, len(reference)))
+    low, high = clopper_pearson(right, guesses, (1 - setting.confidence) / 2)
+    ceiling = None if setting.claim is None or setting.claim.epsilon is None else setting.claim.accuracy
+    return Outcome(
+        ThreatModel("published means", "the attributes of people and the means of the population", len(means)),
+        (
+            Measurement("memberships guessed right", right / guesses, (low, high), baseline=prior, ceiling=ceiling),
+            Measurement("area under the curve", _area(scores[present], scores[~present]), baseline=0.5),
+        ),
+        bound(right),
+        f"one run, {guesses} guesses fixed beforehand",
+        Power("exact means of the members", bound(leaked), bound(nothing), setting.refutes(bound(leaked))),
+        roc=roc(scores[present], scores[~present], setting),
+        assumptions=("members and outsiders were drawn from one population, independently",),
+        details={"attributes": len(means), "members": len(members), "guesses": guesses},
+    )
+
+
+def _area(inside: Numbers, outside: Numbers) -> float:
+    """Return the probability that a member scores higher than an outsider."""
+    ranks = np.argsort(np.argsort(np.concatenate([inside, outside]))) + 1
+    return float((ranks[: len(inside)].sum() - len(inside) * (len(inside) + 1) / 2) / (len(inside) * len(outside)))

@@ -1,0 +1,152 @@
+"""Databases from published statistics, and secrets from counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tacit import attack
+from tacit.attack.decoding import decode, predicted_recovery
+from tacit.attack.table_reconstruction import Published, PublishedTables, conflict, databases
+from tacit.privacy.errors import InvalidInput, OutOfRange
+
+AGE = {"age": 0.0}
+BLOCK = PublishedTables(
+    7,
+    {"age": range(126), "sex": ["F", "M"], "race": ["B", "W"], "married": ["S", "M"]},
+    [
+        Published("1A", {}, 7, {"age": 38}, {"age": 30}),
+        Published("2A", {"sex": "F"}, 4, {"age": 33.5}, {"age": 30}),
+        Published("2B", {"sex": "M"}, 3, {"age": 44}, {"age": 30}),
+        Published("2C", {"race": "B"}, 4, {"age": 48.5}, {"age": 51}),
+        Published("2D", {"race": "W"}, 3, {"age": 24}, {"age": 24}),
+        Published("3A", {"married": "S", "age": (18, None)}, (0, 2)),
+        Published("3B", {"married": "M", "age": (18, None)}, 4, {"age": 54}, {"age": 51}),
+        Published("4A", {"race": "B", "sex": "F"}, 3, {"age": 36.7}, {"age": 36}),
+    ],
+    [({"married": "M"}, {"age": (15, None)})],
+)
+"""The census block of Garfinkel, Abowd and Martindale 2018, table 1."""
+
+pytest.importorskip("ortools")
+
+
+@pytest.mark.parametrize(
+    ("left_out", "count", "certain"),
+    [((), 1, 7), (("4A",), 2, None), (("2A",), 1, 7), (("2B",), 1, 7), (("2A", "2B"), 8, 4), (("3B",), 22, 1)],
+)
+def test_the_published_block_has_as_many_databases_as_its_authors_found(
+    left_out: tuple[str, ...], count: int, certain: int | None
+) -> None:
+    found = databases(BLOCK.without(left_out))
+    assert found.is_complete
+    assert len(found.found) == count
+    if certain is not None:
+        assert found.certain.total() == certain
+
+
+def test_records_that_are_in_all_databases_are_named() -> None:
+    found = databases(BLOCK.without(["2A", "2B"])).certain
+    assert set(found) == {(8, "F", "B", "S"), (36, "F", "B", "M"), (66, "F", "B", "M"), (84, "M", "B", "M")}
+
+
+def test_statistics_that_contradict_one_another_are_named() -> None:
+    wrong = PublishedTables(7, BLOCK.attributes, [*BLOCK.statistics, Published("5X", {"sex": "F"}, 5)], BLOCK.rules)
+    assert set(conflict(wrong)) >= {"5X"}
+    assert len(conflict(wrong)) == 2
+    found = attack.run("reconstruction", attack.Statistics.of_tables(wrong))
+    assert found.details["contradicting_statistics"] == conflict(wrong)
+    assert found.verdict == "not applicable"
+
+
+def test_intervals_in_the_place_of_counts_leave_more_databases() -> None:
+    small = {"sex": ["F", "M"], "ill": [0, 1]}
+    exact = PublishedTables(
+        4, small, [Published("ill women", {"sex": "F", "ill": 1}, 2), Published("women", {"sex": "F"}, 2)]
+    )
+    noisy = PublishedTables(
+        4, small, [Published("ill women", {"sex": "F", "ill": 1}, (0, 4)), Published("women", {"sex": "F"}, (1, 3))]
+    )
+    assert len(databases(exact).found) < len(databases(noisy).found)
+
+
+def test_a_block_that_is_known_whole_violates_a_claim_of_no_risk() -> None:
+    found = attack.run("reconstruction", attack.Statistics.of_tables(BLOCK), attack.Claim(risk=0.0))
+    assert found.verdict == "violates"
+    assert found.lower_bound == 1.0
+    assert len(found.worst) == 7
+    assert dict(found.series[0].points)["3B"] == 22
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PublishedTables(0, {"a": [1]}, [Published("x")]),
+        lambda: PublishedTables(3, {"a": [1]}, []),
+        lambda: PublishedTables(3, {"a": [1]}, [Published("x", {"b": 1})]),
+        lambda: PublishedTables(3, {"a": ["u"]}, [Published("x", {}, 3, {"a": 1.0})]),
+        lambda: Published("x", {}, (0, 2), {"a": 1.0}),
+        lambda: databases(PublishedTables(3, {"a": [1]}, [Published("x", {"a": 2}, 3)])),
+    ],
+)
+def test_tables_that_make_no_sense_are_refused(make: object) -> None:
+    with pytest.raises(InvalidInput):
+        make()  # type: ignore[operator]
+
+
+def secrets_of(people: int, seed: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    return np.random.default_rng(seed).integers(0, 2, people).astype(bool)
+
+
+def test_least_squares_recovers_what_theory_predicts() -> None:
+    random, people = np.random.default_rng(3), 400
+    for each, noise in ((10, 0.25), (10, 1.0), (4, 0.25)):
+        secrets = secrets_of(people, 5)
+        subsets = random.integers(0, 2, (each * people, people)).astype(bool)
+        deviation = noise * np.sqrt(people)
+        answers = subsets @ secrets.astype(float) + random.normal(scale=deviation, size=len(subsets))
+        found = decode(subsets, answers, float(secrets.sum() + random.normal(scale=deviation))) > 0.5
+        predicted = predicted_recovery(len(subsets), people, deviation)
+        assert predicted - 0.06 < float((found == secrets).mean()) < predicted + 0.08
+
+
+def test_an_interface_without_noise_is_reconstructed_and_one_with_enough_of_it_is_not() -> None:
+    random = np.random.default_rng(1)
+    open_ = attack.QueryInterface(make=lambda secrets: lambda people: (secrets & people).sum(), people=100)
+    found = attack.run("reconstruction", open_, 1.0, seed=1)
+    assert found.verdict == "violates"
+    assert found.measurements[0].value == 1.0
+    questions = 10 * 100 + 1
+    private = attack.QueryInterface(
+        make=lambda secrets: lambda people: (secrets & people).sum() + random.laplace(scale=questions), people=100
+    )
+    found = attack.run("reconstruction", private, 1.0, seed=1)
+    assert found.verdict == "consistent"
+    assert found.measurements[0].value < found.measurements[0].ceiling  # type: ignore[operator]
+    assert found.power is not None
+    assert found.power.is_noticed
+
+
+def test_all_subset_counts_leave_at_most_four_times_the_error_of_bits_wrong() -> None:
+    random = np.random.default_rng(4)
+    target = attack.QueryInterface(
+        make=lambda secrets: lambda people: (secrets & people).sum() + random.uniform(-0.9, 0.9), people=9
+    )
+    found = attack.run("exhaustive", target, seed=2)
+    assert found.measurements[1].value <= found.details["bits_wrong_at_most"] < 4
+
+
+def test_a_linear_program_recovers_secrets_although_some_answers_are_far_off() -> None:
+    random = np.random.default_rng(4)
+    target = attack.QueryInterface(
+        make=lambda secrets: lambda people: (secrets & people).sum() + (random.random() < 0.2) * random.normal(0, 50),
+        people=40,
+    )
+    assert attack.run("linear_program", target, seed=2).measurements[0].value == 1.0
+
+
+def test_too_few_people_and_too_many_are_refused() -> None:
+    make = lambda secrets: lambda people: 0  # noqa: E731
+    for name, people in (("reconstruction", 3), ("exhaustive", 20), ("linear_program", 1000)):
+        with pytest.raises(OutOfRange):
+            attack.run(name, attack.QueryInterface(make=make, people=people))

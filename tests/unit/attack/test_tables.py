@@ -1,0 +1,164 @@
+"""Linkage of records, of attributes and of sparse rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tacit import attack
+from tacit.attack.linkage import fits
+from tacit.privacy.errors import InvalidInput, NotInCatalog
+
+PUBLISHED = {
+    "zip": ["02138", "02138", "02139", "02139"],
+    "born": ["1945-07-31", "1962-02-01", "1945-07-31", "1970-01-01"],
+    "sex": ["M", "M", "F", "F"],
+    "diagnosis": ["flu", "asthma", "flu", "measles"],
+}
+VOTERS = {
+    "name": ["governor", "neighbour", "cousin"],
+    "zip": ["02138", "02138", "02139"],
+    "born": ["1945-07-31", "1950-05-05", "1945-07-31"],
+    "sex": ["M", "M", "F"],
+}
+KNOWN = ("zip", "born", "sex")
+
+
+@pytest.mark.parametrize(
+    ("cell", "value", "expected"),
+    [
+        *((None, 3, True), ("*", "x", True), ("130**", "13053", True), ("130**", "13153", False)),
+        *(
+            ("130**", "1305", False),
+            ("5*", 55, True),
+            ("20-29", 25, True),
+            ("20-29", 30, False),
+            ("[20, 30)", 30, False),
+        ),
+        *(
+            (">=65", 65, True),
+            ("<18", 18, False),
+            ("{a, b}", "b", True),
+            ("{a, b}", "c", False),
+            (3, 3, True),
+            (3, 4, False),
+        ),
+        *(("20-29", "x", False), ("5", 5, True)),
+    ],
+)
+def test_a_generalised_cell_fits_the_values_that_it_stands_for(cell: object, value: object, expected: bool) -> None:
+    assert fits(cell, value) is expected
+
+
+def test_a_record_that_one_voter_fits_is_linked_to_its_name() -> None:
+    target = attack.Table(
+        PUBLISHED, quasi_identifiers=KNOWN, sensitive="diagnosis", register=VOTERS, identity="name",
+        truth=["governor", "somebody", "cousin", "nobody"],
+    )  # fmt: skip
+    found = attack.run("linkage", target, attack.Claim(risk=0.0), seed=1)
+    assert found.measurements[0].value == 0.5
+    assert {one["person"]: one["revealed"] for one in found.worst} == {"governor": "flu", "cousin": "flu"}
+    assert found.verdict == "violates"
+    assert dict(found.series[0].points) == {"zip": 2.0, "zip + born": 1.0, "zip + born + sex": 1.0}
+    assert found.details["uniqueness"]["sex"] == 0.0
+
+
+def test_a_person_who_fits_two_records_is_linked_to_neither() -> None:
+    twice = {name: [*values, values[0]] for name, values in PUBLISHED.items()}
+    target = attack.Table(twice, quasi_identifiers=KNOWN, register=VOTERS, identity="name")
+    assert {one["person"] for one in attack.run("linkage", target).worst} == {"cousin"}
+
+
+def test_uniqueness_is_near_what_independent_columns_predict() -> None:
+    random = np.random.default_rng(1)
+    people = {"a": random.integers(0, 30, 3000), "b": random.integers(0, 40, 3000), "c": random.integers(0, 2, 3000)}
+    target = attack.Table(people, quasi_identifiers=["a", "b", "c"])
+    unique = attack.run("linkage", target, seed=1).measurements[1]
+    assert unique.predicted is not None
+    assert abs(unique.value - unique.predicted) < 0.03
+
+
+TWO_ANONYMOUS = {
+    "age": ["5*", "5*", "3*", "3*"],
+    "zip": ["130**", "130**", "130**", "130**"],
+    "disease": ["heart", "cancer", "flu", "flu"],
+}
+
+
+def test_two_alike_with_one_disease_give_it_away_and_two_diseases_are_left_for_others() -> None:
+    register = {"age": [55, 33], "zip": ["13053", "13068"], "name": ["bob", "carl"]}
+    target = attack.Table(
+        TWO_ANONYMOUS, quasi_identifiers=["age", "zip"], sensitive="disease", register=register, identity="name"
+    )
+    found = attack.run("attribute_linkage", target)
+    figures = {one.name: one.value for one in found.measurements}
+    assert figures["share of people with one possible value"] == 0.5
+    assert figures["share of people with one of two values left"] == 0.5
+    assert found.worst == ({"age": 33, "zip": "13068", "revealed": "flu"},)
+
+
+def test_two_tables_about_the_same_people_leave_what_is_possible_in_both() -> None:
+    register = {"age": [55], "zip": ["13053"], "name": ["bob"]}
+    other = attack.Table(
+        {"age": ["50-59", "50-59"], "zip": ["13***", "13***"], "disease": ["heart", "asthma"]},
+        quasi_identifiers=["age", "zip"],
+        sensitive="disease",
+    )
+    target = attack.Table(
+        TWO_ANONYMOUS,
+        quasi_identifiers=["age", "zip"],
+        sensitive="disease",
+        register=register,
+        identity="name",
+        other=other,
+    )
+    assert attack.run("attribute_linkage", target).worst[0]["revealed"] == "heart"
+
+
+def ratings(people: int, known: int, wrong: int) -> attack.Table:
+    """A generated table of ratings, and what an attacker knows of some people: items, of which some are wrong."""
+    random = np.random.default_rng(8)
+    shares = np.arange(1, 501) ** -0.7
+    shares /= shares.sum()
+    rows: dict[str, list[object]] = {"user": [], "film": [], "stars": [], "day": []}
+    heard: dict[str, list[object]] = {"who": [], "film": [], "stars": [], "day": []}
+    for user in range(people):
+        films = random.choice(500, size=random.integers(15, 60), replace=False, p=shares)
+        stars, days = random.integers(1, 6, len(films)), random.integers(0, 2000, len(films))
+        rows["user"] += [user] * len(films)
+        rows["film"] += films.tolist()
+        rows["stars"] += stars.tolist()
+        rows["day"] += days.tolist()
+        if user < 60:
+            chosen = random.permutation(len(films))[:known]
+            films = films[chosen].copy()
+            films[:wrong] = random.integers(0, 500, wrong)
+            heard["who"] += [f"person {user}"] * known
+            heard["film"] += films.tolist()
+            heard["stars"] += stars[chosen].tolist()
+            heard["day"] += (days[chosen] + random.integers(-14, 15, known)).tolist()
+    return attack.Table(
+        rows, entity="user", item="film", value="stars", when="day", register=heard, identity="who",
+        truth={f"person {user}": user for user in range(60)},
+    )  # fmt: skip
+
+
+def test_eight_ratings_of_which_two_are_wrong_identify_nearly_everybody() -> None:
+    found = attack.run("sparse_linkage", ratings(1000, 8, 2))
+    assert found.measurements[0].value >= 0.95
+
+
+def test_the_scoreboard_abstains_where_it_knows_nothing_and_is_right_where_it_names_somebody() -> None:
+    found = attack.run("sparse_linkage", ratings(1000, 4, 4))
+    figures = {one.name: one.value for one in found.measurements}
+    assert figures["share of people identified"] <= 0.1
+    assert figures["share abstained from"] >= 0.3
+
+
+def test_columns_that_do_not_exist_and_registers_without_names_are_refused() -> None:
+    with pytest.raises(NotInCatalog, match="did you mean zip"):
+        attack.Table(PUBLISHED, quasi_identifiers=["zipp"])
+    with pytest.raises(InvalidInput, match="identity"):
+        attack.run("linkage", attack.Table(PUBLISHED, quasi_identifiers=KNOWN, register=VOTERS))
+    with pytest.raises(InvalidInput, match="needs sensitive"):
+        attack.run("attribute_linkage", attack.Table(PUBLISHED, quasi_identifiers=KNOWN))
