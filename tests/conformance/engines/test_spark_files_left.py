@@ -22,6 +22,7 @@ sessions.close_session(session)
 """
 
 
+@pytest.mark.soak  # it starts a Java of its own
 def test_a_local_spark_leaves_no_files_behind(tmp_path: Path) -> None:
     current, temporary = tmp_path / "current", tmp_path / "temporary"
     current.mkdir()
