@@ -170,7 +170,7 @@ def release(plan: ReleasePlan[T], budget: Budget, options: ReleaseOptions) -> Re
 def suspension(budget: Budget) -> Suspended | None:
     """Return the refusal of further runs on a data set, if too many failed; None while they are allowed."""
     failures = _unseen_failures(budget.open_notes())
-    own = [note for note in failures.values() if budget.payer and note.endswith(_FOR + budget.payer)]
+    own = [note for note in failures.values() if budget.payer and note.partition(_FOR)[2] == budget.payer]
     is_own = 2 * len(own) >= FAILURES_MAX
     if not is_own and len(failures) < FAILURES_MAX:
         return None
