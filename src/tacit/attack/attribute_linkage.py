@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tacit.attack.confidence import clopper_pearson
-from tacit.attack.finding import Measurement, Power, ThreatModel
-from tacit.attack.kit import Outcome, Setting, attack, stated
+from tacit.attack.finding import Measurement, ThreatModel
+from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
 from tacit.attack.linkage import fits
 from tacit.attack.records import Records
 from tacit.attack.targets import Table
@@ -67,7 +67,7 @@ def infer(target: Table, setting: Setting) -> Outcome:
         tuple(measurements),
         low,
         "Clopper-Pearson bound",
-        Power("a table of exact and different records", 1.0, 0.0, is_noticed=True),
+        power_of_share("a table in which every value is certain", len(known), setting),
         worst=_worst(target, joint),
         details={"people": len(known), "values": len(everybody)},
         bounds="a share of people whose value is certain",

@@ -129,6 +129,9 @@ def _outcome(
     delta, confidence = setting.delta, 1 - (1 - setting.confidence) / 2  # two directions
     bound = max(epsilon_of_counts(*one, delta, confidence) for one in (tests, flipped))
     leaked = epsilon_of_counts(len(hits), len(hits), 0, len(alarms), delta, confidence)
+    mixed = setting.random.permutation(np.concatenate([hits, alarms]))
+    ones, others = mixed[: len(hits)], mixed[len(hits) :]
+    nothing = epsilon_of_counts(int(ones.sum()), len(ones), int(others.sum()), len(others), delta, confidence)
     error = (1 - setting.confidence) / 2
     return Outcome(
         ThreatModel(f"questions in SQL, and {channel}", "the ids of the people", interface.asked),
@@ -138,7 +141,7 @@ def _outcome(
         ),
         bound,
         "Clopper-Pearson bounds in both directions",
-        Power("a channel that tells every secret", leaked, 0.0, setting.refutes(leaked)),
+        Power("a channel that tells every secret", leaked, nothing, setting.refutes(leaked)),
         roc=points,
         assumptions=("the people are exchangeable but for the secret",),
         details=details,

@@ -97,7 +97,8 @@ def one_run_p_value(
 ) -> float:
     """Return the greatest probability of so many right guesses under (epsilon, delta)-privacy.
 
-    Where one value has prior p > 1/2, a guess is right with probability p e^epsilon / (p e^epsilon + 1 - p) at most.
+    Where one value has prior p > 1/2, a guess is right with probability p e^epsilon / (p e^epsilon + 1 - p) at most, by
+    Bayes' rule; the term in delta is the theorem's for p = 1/2, and is taken over for other priors without a proof.
     """
     rate = 1 / (1 + (1 - prior) / prior * math.exp(-epsilon))
     tail = float(stats.binom.sf(right - 1, guesses, rate))

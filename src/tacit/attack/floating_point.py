@@ -48,6 +48,8 @@ def inspect_bits(target: Mechanism, setting: Setting) -> Outcome:
     first, second = event.contains(ones[half_ones:]), event.contains(others[half_others:])
     counts = (int(first.sum()), len(first), int(second.sum()), len(second))
     bound = epsilon_of_counts(*counts, setting.delta, setting.confidence)
+    again = event.contains(lowest_bits(target.sample(x, wanted, setting.random)))
+    nothing = epsilon_of_counts(*counts[:2], int(again.sum()), len(again), setting.delta, setting.confidence)
     leaked = epsilon_of_counts(len(first), len(first), 0, len(second), setting.delta, setting.confidence)
     error = (1 - setting.confidence) / 2
     return Outcome(
@@ -62,6 +64,6 @@ def inspect_bits(target: Mechanism, setting: Setting) -> Outcome:
         ),
         bound,
         "Clopper-Pearson bounds of one event, found on other outputs",
-        Power("an output whose low bits name its input", leaked, 0.0, setting.refutes(leaked)),
+        Power("an output whose low bits name its input", leaked, nothing, setting.refutes(leaked)),
         details={"samples": wanted},
     )

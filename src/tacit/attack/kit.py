@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from tacit.attack.confidence import CONFIDENCE
+from tacit.attack.confidence import CONFIDENCE, clopper_pearson
 from tacit.attack.finding import EPSILON, Claim, Finding, Measurement, Power, RocPoint, Series, ThreatModel, judge
 from tacit.privacy.errors import InvalidInput, OutOfRange, UnknownName
 from tacit.privacy.numbers import inside_unit_interval, whole
@@ -104,6 +104,14 @@ class Attack:
     def missing(self, target: object) -> list[str]:
         """Return the attributes that the attack needs and the target does not have."""
         return [name for name in self.needs if getattr(target, name) is None]
+
+
+def power_of_share(planted: str, people: int, setting: Setting) -> Power:
+    """Return the power of an attack that bounds a share of people: what it shows if all of them are found, or none."""
+    error = (1 - setting.confidence) / 2
+    everybody, nobody = clopper_pearson(people, people, error)[0], clopper_pearson(0, people, error)[0]
+    risk = None if setting.claim is None else setting.claim.risk
+    return Power(planted, everybody, nobody, is_noticed=risk is not None and everybody > risk)
 
 
 _ATTACKS: Final[list[Attack]] = []

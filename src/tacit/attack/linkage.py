@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.attack.confidence import clopper_pearson
-from tacit.attack.finding import Measurement, Power, Series, ThreatModel
-from tacit.attack.kit import Outcome, Setting, attack, stated
+from tacit.attack.finding import Measurement, Series, ThreatModel
+from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
 from tacit.attack.records import Records
 from tacit.attack.targets import Table
 from tacit.privacy.errors import InvalidInput
@@ -165,7 +165,7 @@ def link(target: Table, setting: Setting) -> Outcome:
         tuple(measurements),
         low,
         "Clopper-Pearson bound",
-        Power("a table of exact and different records", 1.0, 0.0, is_noticed=True),
+        power_of_share("a table in which every record is linked", records.size, setting),
         series=_narrowing(target, columns),
         worst=_worst(target, linked, candidates),
         details={"uniqueness": _combinations(records, columns), "linked": len(linked), "records": records.size},

@@ -17,8 +17,8 @@ from typing import Any, Final
 import numpy as np
 
 from tacit.attack.confidence import clopper_pearson
-from tacit.attack.finding import Measurement, Power, ThreatModel
-from tacit.attack.kit import Outcome, Setting, attack, stated
+from tacit.attack.finding import Measurement, ThreatModel
+from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
 from tacit.attack.targets import Table
 from tacit.privacy.errors import InvalidInput
 
@@ -99,7 +99,7 @@ def deanonymize(target: Table, setting: Setting) -> Outcome:
         ),
         low,
         "Clopper-Pearson bound",
-        Power("all items, values and times of everybody known", 1.0, 1 / entities, is_noticed=True),
+        power_of_share("rows in which everybody is named", len(people), setting),
         worst=tuple(sorted(worst, key=lambda one: -one["lead"])[:5]),
         details={"entities": entities, "people": len(people), "eccentricity": ECCENTRICITY},
         bounds="a share of people identified",

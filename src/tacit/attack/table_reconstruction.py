@@ -309,7 +309,7 @@ def reconstruct_tables(target: Statistics, setting: Setting) -> Outcome:
         ),
         share if found.found and found.is_complete else None,
         "all databases that fit, by constraint solving",
-        Power("exact statistics of every person", 1.0, 0.0, is_noticed=True),
+        Power("statistics that one database fits", 1.0, 0.0, is_noticed=_is_below(setting, 1.0)),
         series=(
             Series(
                 "Databases that fit without one statistic",
@@ -326,3 +326,8 @@ def reconstruct_tables(target: Statistics, setting: Setting) -> Outcome:
         },
         bounds="a share of people with a certain record",
     )
+
+
+def _is_below(setting: Setting, share: float) -> bool:
+    """Return whether a claim of risk would be refuted by a share of certain records, which is exact."""
+    return setting.claim is not None and setting.claim.risk is not None and share > setting.claim.risk

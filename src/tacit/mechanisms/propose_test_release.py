@@ -107,7 +107,10 @@ class StableMode(Mechanism):
         return self.release_leader(ranked[0][0], ranked[0][1] - ranked[1][1], source=source)
 
     def release_leader(self, mode: Any, lead: int, *, source: RandomSource = SYSTEM) -> Any:
-        """Return the mode, which leads by so many units, or None."""
+        """Return the mode, which leads by so many units, or None.
+
+        Adding or removing a unit moves the lead by 1 at most, replacing one by 2 (Dwork, Lei 2009).
+        """
         distance = lead if self.relation is Relation.ADD_REMOVE else (lead + 1) // 2
         if not StabilityTest(Fraction(self.epsilon), Fraction(self.delta)).passes(distance, source):
             return None
