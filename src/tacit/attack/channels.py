@@ -92,15 +92,20 @@ def provoke_errors(target: QueryInterface, setting: Setting) -> Outcome:
     """Ask questions that fail in a plain database exactly if a person has the secret."""
     interface = target.open(setting.random, 2 * setting.scaled(*PEOPLE))
     with_secret, without = _people(interface, setting)
-    outcomes: dict[bool, list[bool]] = {True: [], False: []}
     kinds: dict[str, int] = {}
-    for value, people in ((True, with_secret), (False, without)):
-        for place, person in enumerate(people):
-            provoked = PROVOCATIONS[place % len(PROVOCATIONS)]
-            condition = provoked.format(person=_only(target, person), secret=target.secret)
-            kind = _outcome_class(interface, Question(np.ones(target.people, dtype=bool), condition, is_written=True))
-            kinds[kind] = kinds.get(kind, 0) + 1
-            outcomes[value].append(kind != "answered")
+
+    def fails(provoked: str, person: int) -> bool:
+        condition = provoked.format(person=_only(target, person), secret=target.secret)
+        question = Question(np.ones(target.people, dtype=bool), condition, is_written=True)
+        kind = _outcome_class(interface, question)
+        kinds[kind] = kinds.get(kind, 0) + 1
+        return kind != "answered"
+
+    best = max(PROVOCATIONS, key=lambda one: fails(one, with_secret[0]) - fails(one, without[0]))
+    outcomes = {
+        value: [fails(best, person) for person in people[1:]]
+        for value, people in ((True, with_secret), (False, without))
+    }
     hits, alarms = (np.array(outcomes[value]) for value in (True, False))
     return _outcome(interface, setting, hits, alarms, "whether a question fails", (), {"outcomes": kinds})
 
