@@ -6,6 +6,7 @@ finds it, and Python 3.13 warns of that in whichever test runs then.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,10 +29,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return SparkOnce(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    from tests.support.sampling import leave_to_soak
     from tests.support.scheduling import rank
 
+    leave_to_soak(items)
     items.sort(key=rank)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the modules and tests, which last to the end."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="module", autouse=True)

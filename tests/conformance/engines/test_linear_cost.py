@@ -179,6 +179,7 @@ def of_groups(item: str) -> list[str]:
     return [inner.format(item, size) for size in sizes]
 
 
+@pytest.mark.sampled(12, each="name")
 @pytest.mark.parametrize("name", SHORT_TEXTS)
 def test_functions_of_texts_take_time_in_proportion(place: tuple[str, Place], name: str) -> None:
     check(*place, *over_texts(name, SHORT_CONTENTS.get(name, "letters")))

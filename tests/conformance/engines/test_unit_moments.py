@@ -89,6 +89,7 @@ def results(plan: Plan, place: Place) -> list[list[tuple[Any, ...]]]:
     return found
 
 
+@pytest.mark.sampled(5, each="place")
 @pytest.mark.parametrize("kind", [Kind.DATE, Kind.TIME])
 def test_a_unit_outside_of_the_years_1_to_9999_changes_no_result(place: Place, kind: Kind) -> None:
     is_slow = isinstance(place.engine, SparkEngine)

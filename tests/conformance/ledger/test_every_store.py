@@ -15,7 +15,7 @@ from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import Head, next_record
 from tacit.ledger.permits import Scope
-from tacit.ledger.rows import AnswerRow, PermitRow, RequestRow, ScopeRow
+from tacit.ledger.rows import AnswerRow, FindingRow, PermitRow, RequestRow, ScopeRow
 from tacit.ledger.stores import SqliteStore
 from tacit.privacy import events
 from tacit.privacy.errors import BudgetExceeded, KeyReused, LedgerBusy, LedgerCorrupt, LedgerMoved
@@ -51,12 +51,14 @@ def test_a_new_store_is_empty(store: Store) -> None:
     with store.snapshot() as rows:
         assert rows.head() == Head()
         assert rows.end() == rows.records(1, 10) == rows.scopes() == rows.permits() == rows.requests() == []
+        assert rows.findings() == []
 
 
 def test_what_was_written_is_read_back_by_another_handle(make_store: MakeStore, store: Store) -> None:
     permit = PermitRow("1-a", "visits", "schlüssel", 1, "committed", True, "f" * 64, "note")
     request = RequestRow("1-b", "visits", "ana", 1, "granted", 1)
     answer = AnswerRow("a" * 64, "1", "1-a", "b" * 64)
+    findings = [FindingRow("1-c", "visits", "1-a", 1), FindingRow("1-d", "Ærø", None, 1)]
     totals = ((2**130, 7), None)
     with store.transaction() as rows:
         rows.append(RECORD, is_checkpoint=True)
@@ -66,6 +68,9 @@ def test_what_was_written_is_read_back_by_another_handle(make_store: MakeStore, 
         rows.put_request(request)
         rows.put_content("b" * 64, b"\x00\xff'")
         rows.put_answer(answer)
+        for finding in findings:
+            rows.put_finding(finding)
+        assert rows.findings("Ærø") == [rows.finding("1-d")] == findings[1:]
         assert rows.scope(SCOPE.scope) == replace(SCOPE, totals=totals)
     other = make_store()
     other.open()
@@ -82,6 +87,9 @@ def test_what_was_written_is_read_back_by_another_handle(make_store: MakeStore, 
         assert rows.requests(only_open=True) == []
         assert rows.answer("a" * 64, "1") == answer
         assert rows.answers() == [answer]
+        assert sorted(rows.findings(), key=lambda row: row.id) == findings
+        assert rows.findings("visits") == [rows.finding("1-c")] == findings[:1]
+        assert rows.finding("1-e") is None
         assert rows.content("b" * 64) == b"\x00\xff'"
     other.close()
 
@@ -243,6 +251,9 @@ def test_the_whole_road_of_a_release(ledger: Ledger) -> None:
     plan = ledger.reserve("visits", events.Repeated(events.Laplace(0.1), 5), plan=True)
     ledger.refund(plan, events.Repeated(events.Laplace(0.1), 1))
     assert ledger.budget("visits").spent().epsilon == pytest.approx(1.15)
+    kept = [ledger.keep_finding("visits", {"attack": "linkage"}, permit=one, by="olga") for one in (permit, None)]
+    assert ledger.findings("visits") == kept
+    assert ledger.findings(permit=permit) == [ledger.finding(kept[0].id)] == kept[:1]
 
 
 def test_several_handles_and_threads_spend_a_budget_to_its_last_drop(make_store: MakeStore, ledger: Ledger) -> None:
@@ -273,7 +284,9 @@ def test_several_handles_and_threads_spend_a_budget_to_its_last_drop(make_store:
 
 
 def test_what_is_moved_between_stores_stays_the_same(ledger: Ledger, make_store: MakeStore, tmp_path: Path) -> None:
-    ledger.commit(ledger.reserve("visits", events.Gaussian(30), analyst="ana"), b"a", plan="p", data_version="1")
+    permit = ledger.reserve("visits", events.Gaussian(30), analyst="ana")
+    ledger.commit(permit, b"a", plan="p", data_version="1")
+    kept = ledger.keep_finding("visits", {"paper": "Ærø", "lower_bound": 0.1}, permit=permit, by="olga")
     stream, head = io.StringIO(), ledger.head()
     ledger.export(stream)
     with Ledger.open(SqliteStore(tmp_path / "moved")) as moved:
@@ -283,12 +296,14 @@ def test_what_is_moved_between_stores_stays_the_same(ledger: Ledger, make_store:
         moved.verify(full=True, noted=(head.number, head.hash))
         assert moved.budget("visits").spent() == ledger.budget("visits").spent()
         assert moved.released("p", "1") == b"a"
+        assert moved.findings() == [kept]
 
 
 def test_an_export_fills_an_empty_store_of_this_kind(make_store: MakeStore, tmp_path: Path) -> None:
     with Ledger.open(SqliteStore(tmp_path / "source")) as source:
         source.create_budget("visits", epsilon=1.0)
         source.commit(source.reserve("visits", events.Laplace(0.1)), b"a", plan="p", data_version="1")
+        kept = source.keep_finding("visits", {"attack": "tracing"}, by="olga")
         source.export(tmp_path / "export")
     with Ledger.open(make_store()) as filled:
         filled.import_(tmp_path / "export")
@@ -296,12 +311,14 @@ def test_an_export_fills_an_empty_store_of_this_kind(make_store: MakeStore, tmp_
             closed.reserve("visits", events.Laplace(0.1))
         filled.verify(full=True)
         assert filled.budget("visits").remaining().epsilon == 0.9
+        assert filled.findings() == [kept]
 
 
 def test_a_ledger_whose_totals_were_edited_is_rebuilt_from_its_journal(make_store: MakeStore) -> None:
     with Ledger.open(make_store()) as ledger:
         ledger.create_budget("visits", epsilon=1.0)
-        ledger.reserve("visits", events.Laplace(0.1))
+        permit = ledger.reserve("visits", events.Laplace(0.1))
+        kept = ledger.keep_finding("visits", {"attack": "tracing"}, permit=permit, by="olga")
         with ledger._store.transaction() as rows:
             row = rows.scope(Scope("visits"))
             assert row is not None
@@ -310,4 +327,5 @@ def test_a_ledger_whose_totals_were_edited_is_rebuilt_from_its_journal(make_stor
         Ledger.open(make_store())
     with Ledger.rebuild(make_store(), by="carl", reason="totals were edited") as rebuilt:
         assert rebuilt.budget("visits").spent().epsilon == 0.1
+        assert rebuilt.findings() == [kept]
         rebuilt.verify(full=True)

@@ -174,7 +174,8 @@ def test_a_schema_of_the_first_version_is_brought_to_the_newest(
         assert ledger.verify(full=True).head.number == 22
         assert ledger.released("SELECT 1", "1") == b"answer one"
         assert ledger.budget("labs").spent().epsilon == pytest.approx(0.3)
-        ledger.reserve("labs", events.Laplace(0.1))
+        kept = ledger.keep_finding("labs", {}, permit=ledger.reserve("labs", events.Laplace(0.1)), by="olga")
+        assert ledger.findings() == [kept]
         ledger.verify(full=True)
 
 
@@ -205,7 +206,7 @@ def test_a_database_that_was_set_back_is_noticed_by_the_head_in_a_folder_and_acc
         ledger.verify(full=True)
 
 
-TABLES = ("migrations", "caches", "journal", "head", "contents", "scopes", "permits", "requests", "answers")
+TABLES = ("migrations", "caches", "journal", "head", "contents", "scopes", "permits", "requests", "answers", "findings")
 
 
 @contextmanager

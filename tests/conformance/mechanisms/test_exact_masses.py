@@ -150,6 +150,7 @@ INTEGERS: Final[list[Any]] = [
 ]
 
 
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("mechanism", INTEGERS, ids=named)
 def test_integers_keep_the_curve_at_every_scale(mechanism: Any) -> None:
     hold_integers(mechanism)
@@ -234,6 +235,7 @@ GRIDS: Final[list[Any]] = [
 ]
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("mechanism", GRIDS, ids=named)
 @pytest.mark.parametrize("length", [0, 1, 2])
 def test_floats_keep_the_curve_on_a_given_grid(mechanism: Any, length: int) -> None:

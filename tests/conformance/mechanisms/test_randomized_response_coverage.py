@@ -50,6 +50,7 @@ def share_of_ones(mechanism: RandomizedResponse, interval: Interval) -> Interval
     return interval if mechanism.categories == 2 else Interval(interval.low[1], interval.high[1])
 
 
+@pytest.mark.sampled(12, each="use")
 @pytest.mark.parametrize("people", PEOPLE)
 @pytest.mark.parametrize("use", USES)
 def test_the_true_share_is_covered_at_the_level_whatever_it_is(use: str, people: int) -> None:
@@ -70,6 +71,7 @@ def test_the_true_share_is_covered_at_the_level_whatever_it_is(use: str, people:
             assert covered >= level, (use, people, held, level, float(covered))
 
 
+@pytest.mark.sampled(7, each="use")
 @pytest.mark.parametrize("people", [20, 200])
 @pytest.mark.parametrize("use", USES)
 def test_no_share_is_kept_that_the_reports_refute(use: str, people: int) -> None:

@@ -106,6 +106,7 @@ def test_the_run_gets_the_order_and_the_ledger_the_purpose(
     assert released.permit.purpose == "quarterly report"
 
 
+@pytest.mark.sampled(8, each="kind")
 @pytest.mark.parametrize("error", [ValueError("a row says 42"), InvalidInput("a row says 42"), MemoryError()])
 def test_a_run_that_fails_stays_charged_and_says_nothing_of_its_reason(
     curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch, kind: str, error: Exception
@@ -357,6 +358,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], P
     return cases
 
 
+@pytest.mark.sampled(8, each="kind")
 @pytest.mark.parametrize("moment", ["before", "during", "after"])
 def test_a_process_that_is_killed_leaves_the_charge_and_never_a_second_one(
     stopped: dict[tuple[str, str], Path], kind: str, moment: str

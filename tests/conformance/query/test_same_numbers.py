@@ -43,6 +43,7 @@ def numbers(plan: Plan, there: Place) -> list[Any]:
     return found
 
 
+@pytest.mark.sampled(180)
 @pytest.mark.parametrize("engine", OTHERS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_question_of_the_fixtures_gives_the_same_numbers(case: Case, engine: str) -> None:

@@ -1,7 +1,7 @@
 """Spark gives the same exact numbers as DuckDB: over questions that hold every construct once, and over bad rows.
 
-Spark takes tenths of a second over a statement, so that a selection is asked; `TACIT_CASES=1000000`, which makes long
-runs of other tests, asks everything.
+Spark takes tenths of a second over a statement, so that a selection is asked, of which `make test` takes a sample;
+`TACIT_CASES=1000000`, which makes long runs of other tests, asks everything.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def selected(cases: Sequence[Case]) -> list[Case]:
     return [cases[index] for index in sorted(chosen)]
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("case", selected(numbers.CASES), ids=lambda case: case.name)
 def test_a_question_of_the_fixtures_gives_the_same_numbers(case: Case) -> None:
     plan = case.setup.plan(case.sql, schema(case.setup.schema))
@@ -64,6 +65,7 @@ def test_a_question_of_the_fixtures_gives_the_same_numbers(case: Case) -> None:
     assert theirs == numbers.numbers(plan, filled("duckdb", case.setup.schema))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("sql", numbers.QUESTIONS if ALL else [*numbers.QUESTIONS[:-4:6], *numbers.QUESTIONS[-4:-1]])
 def test_odd_values_give_the_same_numbers(sql: str) -> None:
     numbers.check_odd_values_give_the_same_numbers(sql, "spark")

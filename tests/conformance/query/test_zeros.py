@@ -211,7 +211,9 @@ def answers(engine: str, signs: Sequence[int]) -> list[tuple[str, Any, str]]:
     return found
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "engine", [pytest.param(one, marks=pytest.mark.soak) if one == "spark" else one for one in ENGINES]
+)
 def test_the_signs_of_zeros_change_no_answer(engine: str) -> None:
     """The zeros are stored, or made by the question; those that are shown have no sign."""
     for one, other in zip(answers(engine, (-1,)), answers(engine, (1, -1, -1)), strict=True):

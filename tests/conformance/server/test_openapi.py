@@ -17,8 +17,10 @@ import pytest
 import schemathesis
 from schemathesis.engine import events, from_schema
 
+from tacit.privacy.events import Laplace
 from tacit.server.routes.statistics import COMMON, FUNCTIONS
 from tests.unit.server import clinic
+from tests.unit.server.cases import finding_of
 from tests.unit.server.clinic import NOBODY, PEOPLE, Clinic
 
 CASES = int(os.environ.get("TACIT_CASES", "4"))
@@ -58,8 +60,10 @@ def place(tmp_path: Path) -> Iterator[Clinic]:
 
 @pytest.fixture
 def everybody(place: Clinic) -> Iterator[None]:
-    """Let each request go out as the next person; some questions are made to be about tables that are there."""
+    """Let each request go out as the next person; some are made to be about tables and permits that are there."""
     people, questions = itertools.cycle((*PEOPLE, NOBODY)), itertools.cycle((None, *QUESTIONS))
+    permit = place.curator.ledger.reserve("visits", Laplace(0.01)).id
+    findings = itertools.cycle((None, finding_of(permit).to_dict()))
 
     def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
         headers = {name: value for name, value in (case.headers or {}).items() if name.lower() != "authorization"}
@@ -67,6 +71,8 @@ def everybody(place: Clinic) -> Iterator[None]:
         question = next(questions)
         if question is not None and isinstance(case.body, dict) and isinstance(case.body.get("sql"), str):
             case.body = {**case.body, "sql": question}
+        if isinstance(case.body, dict) and isinstance(case.body.get("finding"), dict) and (found := next(findings)):
+            case.body = {**case.body, "finding": found}
 
     schemathesis.hook("before_call")(before_call)
     yield

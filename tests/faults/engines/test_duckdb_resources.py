@@ -48,11 +48,12 @@ def setting(connection: Connection, name: str) -> str:
     return str(found[0])
 
 
+@pytest.mark.soak
 def test_a_question_beyond_memory_and_disk_fails_and_the_next_is_answered(
     engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "SPILL_MAX_BYTES", 1 << 20)
-    for _ in range(3):
+    for _ in range(2):
         with pytest.raises(EngineFailed, match=FAILED):
             engine.run(HEAVY)
         assert list(engine.run(LIGHT)["n"]) == [ROWS]

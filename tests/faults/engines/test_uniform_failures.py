@@ -167,6 +167,7 @@ class Ending:
         return getattr(self._process, name)
 
 
+@pytest.mark.soak  # starts a Java of its own
 def test_after_the_java_of_spark_has_ended_the_next_question_is_answered_by_another(
     spark: tuple[SparkEngine, Path],
 ) -> None:
@@ -186,6 +187,7 @@ def test_after_the_java_of_spark_has_ended_the_next_question_is_answered_by_anot
     assert time.monotonic() - started_s < 300
 
 
+@pytest.mark.soak
 def test_a_spark_that_does_not_stop_is_ended_and_the_next_question_is_answered(
     spark: tuple[SparkEngine, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

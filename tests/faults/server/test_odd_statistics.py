@@ -28,7 +28,7 @@ DEEPEST: Final = "[" * 100_000 + "]" * 100_000
 WHOLLY: Final = ("marginals", "hierarchy")
 """Functions that are tried with all values; of the others each argument with every STRIDE-th, from another one on."""
 
-STRIDE: Final = 12
+STRIDE: Final = 24
 
 
 def _in_json() -> Iterator[str]:

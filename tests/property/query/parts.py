@@ -11,7 +11,7 @@ from tacit.privacy.tables import Kind
 from tests.property.query.neighbours import Tally, trial
 
 PARTS: Final = 2
-CASES: Final = int(os.environ.get("TACIT_CASES", "2000"))
+CASES: Final = int(os.environ.get("TACIT_CASES", "1000"))
 """How many pairs of neighbours a question is put to, over all parts."""
 
 ANSWERED: Final = 0.6

@@ -12,7 +12,7 @@ from tacit.query import row_limits
 from tests.property.query.neighbours import Tally, Violated, trial
 from tests.property.query.parts import database
 
-PAIRS = 450
+PAIRS = 250
 
 
 def tried(seeds: range) -> Tally:
@@ -24,13 +24,13 @@ def tried(seeds: range) -> Tally:
     return tally
 
 
-@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("rows", [pytest.param(1, marks=pytest.mark.soak), 2])
 def test_with_few_joined_rows_neighbours_are_no_further_apart_than_was_charged(
     monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     monkeypatch.setattr(row_limits, "JOINED_ROWS_PER_UNIT", rows)
     tally = tried(range(5_000 * rows, 5_000 * rows + 24))
-    assert tally.features["unit join"] >= 10
+    assert tally.features["unit join"] >= 5
 
 
 def test_a_choice_of_rows_that_looks_at_other_units_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

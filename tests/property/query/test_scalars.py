@@ -207,3 +207,9 @@ def agrees(mine: Any, theirs: Any) -> bool:
     if isinstance(mine, float) and theirs is not None:
         return math.isclose(mine, float(theirs), rel_tol=1e-9, abs_tol=1e-9)
     return bool(mine == theirs)
+
+
+def test_a_truth_value_beside_itself_is_itself() -> None:
+    known = understood(["b", "b AND b", "b OR b", "(FALSE OR b) AND b"])
+    assert len(known) == 4
+    assert all(one == known["b"] for one in known.values())

@@ -104,6 +104,7 @@ SOUND: dict[str, tuple[Release, float, float]] = {
 }
 
 
+@pytest.mark.sampled(12, each="name")
 @pytest.mark.parametrize("name", SOUND)
 @pytest.mark.parametrize(("first", "second"), [(0.0, 1.0), (1 / 3, 1.0), (0.0, 1e-9)])
 def test_low_bits_do_not_tell_neighbours_apart(name: str, first: float, second: float) -> None:

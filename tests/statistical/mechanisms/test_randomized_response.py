@@ -132,7 +132,7 @@ def test_one_person_more_or_less_in_the_array_does_not_change_anothers_law() -> 
 @pytest.mark.parametrize(("categories", "shares"), [(2, [0.7, 0.3]), (4, [0.4, 0.3, 0.2, 0.1])])
 def test_the_estimate_is_unbiased_and_lies_within_its_interval(categories: int, shares: list[float]) -> None:
     mechanism = RandomizedResponse(1.0, categories)
-    answers = np.repeat(np.arange(categories), (np.array(shares) * 20_000).astype(int))
+    answers = np.repeat(np.arange(categories), (np.array(shares) * 4_000).astype(int))
     truth = np.array(shares) if categories > 2 else shares[1]
     inside = 0
     errors = []

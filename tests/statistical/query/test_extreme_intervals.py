@@ -48,6 +48,7 @@ def too_rarely_p(found: NDArray[np.bool]) -> float:
     return float(laws.binom.cdf(int(found.sum()), found.size, LEVEL))
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
 @pytest.mark.parametrize("share", [0.1, 0.5])
 @pytest.mark.parametrize("y", ["VARIANCE(cost)", "VAR_POP(cost)", "STDDEV(cost)"])

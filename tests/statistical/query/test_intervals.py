@@ -37,6 +37,7 @@ def too_rarely_p(held: list[bool]) -> float:
     return float(laws.binom.cdf(sum(held), len(held), LEVEL))
 
 
+@pytest.mark.sampled(26, each="name")
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("name", ASKED)
 def test_intervals_hold_the_number_without_noise(name: str, epsilon: float) -> None:

@@ -94,6 +94,7 @@ def table(shares: tuple[list[float], list[float]], rows: int, epsilon: float) ->
     return rejections(plan, drawn)
 
 
+@pytest.mark.sampled(7, each="shape")
 @pytest.mark.parametrize("epsilon", [10.0, 1000.0])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("rows", [10, 30])
@@ -103,6 +104,7 @@ def test_a_true_mean_of_few_or_skewed_values_is_rejected_no_more_often_than_stat
     accept_level(one_mean(shape, rows, epsilon))
 
 
+@pytest.mark.sampled(6, each="shape")
 @pytest.mark.parametrize(("shape", "epsilon"), [*((shape, 1000.0) for shape in SHAPES), ("rare", 10.0)])
 @pytest.mark.parametrize(("sizes", "narrow"), [((10, 100), 1.0), ((30, 600), 1.0), ((600, 30), 0.4)])
 def test_equal_means_of_unequal_groups_are_rejected_no_more_often_than_stated(
@@ -111,6 +113,7 @@ def test_equal_means_of_unequal_groups_are_rejected_no_more_often_than_stated(
     accept_level(two_means(shape, sizes, epsilon, narrow=narrow))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("rows", "epsilon"), [(10, 10.0), (30, 10.0), (30, 1000.0), (100, 1.0)])
 def test_independence_in_a_sparse_table_is_rejected_no_more_often_than_stated(rows: int, epsilon: float) -> None:
     accept_level(table(([0.1] * 10, [0.1] * 10), rows, epsilon))
@@ -135,6 +138,7 @@ def test_a_difference_between_unequal_groups_is_found_as_often_as_by_welch_where
     assert two_means("normal", (30, 600), 1000.0, shift=6.0) > 0.5 * REPEATS
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("shape", "rows", "epsilon"),
     [("rare", 30, 1.0), ("rare", 30, 1000.0), ("lognormal", 30, 1.0), ("normal", 10, 1000.0)],
@@ -145,6 +149,7 @@ def test_independent_columns_are_called_related_no_more_often_than_stated(
     accept_level(correlated(SHAPES[shape][1], rows, epsilon))
 
 
+@pytest.mark.soak
 def test_independent_skewed_columns_are_called_related_no_more_often_than_stated() -> None:
     """In 2 % of 600 data sets, 12 of them; at a rate of 2.5 %, 42 or more come up once in 10^7 tests.
 

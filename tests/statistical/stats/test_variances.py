@@ -50,12 +50,14 @@ def accept_coverage(ask: Any, shape: str, epsilon: float) -> None:
     accept(float(classical.binom.sf(missed - 1, REPEATS, 1 - LEVEL)), "an interval of the level 0.9")
 
 
+@pytest.mark.sampled(5, each="shape")
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_interval_of_a_variance_holds_whatever_the_values_are(shape: str, epsilon: float) -> None:
     accept_coverage(stats.variance, shape, epsilon)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_interval_of_a_standard_deviation_holds_whatever_the_values_are(shape: str) -> None:
     accept_coverage(stats.std, shape, 0.05)

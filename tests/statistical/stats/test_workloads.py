@@ -122,6 +122,7 @@ def check_error(expected: float, errors: Any) -> None:
 WORKLOADS: list[Workload] = [Ranges("x"), Prefixes("x"), Marginals(("a", "b", "c"), (1, 2))]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["Laplace", "Gaussian"])
 @pytest.mark.parametrize("asked", WORKLOADS, ids=lambda one: type(one).__name__)
 def test_the_error_is_the_one_that_was_expected(asked: Workload, delta: float) -> None:
@@ -177,6 +178,7 @@ def test_the_interval_that_is_shown_holds_the_truth_at_least_as_often() -> None:
     assert binomial_p(hits, trials, 0.9) >= FALSE_ALARM or hits / trials > 0.9
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("epsilon", [1.0, 3.0, 5.0])
 @pytest.mark.parametrize("name", ["marginals", "hierarchy"])
 def test_intervals_hold_as_often_where_noise_has_few_values(name: str, epsilon: float) -> None:

@@ -81,6 +81,7 @@ def curve_at(lattice: Lattice, step: float, focus: Focus) -> Curve:
     return Curve([lattice], step, focus, loss.find_window([lattice], step, focus, loss.Sketch([lattice], step)))
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-13, 1e-20])
 @pytest.mark.parametrize(
     ("pair", "points", "times"),

@@ -24,6 +24,7 @@ def test_one_sampled_laplace_costs_what_its_tails_say(size: float, rate: float, 
     checker.check(checker.sampled(truth.Laplace(size), events.Laplace(size), rate), at)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("sigma", "rate", "at"),
     [

@@ -41,6 +41,7 @@ CLOSED = {
 }
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 @pytest.mark.parametrize("text", OPEN.values(), ids=OPEN)
 def test_a_quote_that_is_never_closed_is_refused_and_nothing_is_written(

@@ -89,6 +89,7 @@ def ended(
     engine.close()
 
 
+@pytest.mark.sampled(36, each="attack")
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 def test_a_row_changes_nothing_about_the_others(ended: tuple[DuckDBEngine, Path, bytes], attack: str | bytes) -> None:
     engine, path, end = ended

@@ -155,6 +155,7 @@ def write_times(path: Path, unit: str, last: int, zone: str | None = None, **opt
 TIMED = Table("t", (*COLUMNS, Column("at", Kind.TIME)), Unit("pid"))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_times_in_milliseconds_are_refused_to_the_owner(
     engine: SparkEngine, create: Callable[[str], Source], tmp_path: Path, zone: str | None

@@ -141,6 +141,7 @@ def test_texts_that_grow_from_level_to_level_are_refused_before_memory_runs_out(
     assert refused
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "step",
     [

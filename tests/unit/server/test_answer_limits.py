@@ -83,6 +83,7 @@ def test_a_statistic_whose_keys_take_too_many_bytes_is_refused_before_its_charge
     assert spent(small) == before
 
 
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_an_answer_has_the_numbers_and_statements_that_its_plan_says(
     clinic_place: Clinic, monkeypatch: pytest.MonkeyPatch, function: str

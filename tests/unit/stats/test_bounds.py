@@ -127,6 +127,8 @@ def test_bounds_that_no_range_of_values_supports_are_called_a_guess() -> None:
     )
     assert "are a guess" in few.card
     assert "are a guess" not in many.card
+    assert few.interval() is None
+    assert many.interval() is not None
 
 
 @pytest.mark.parametrize("kind", ["real", "integer"])
@@ -140,7 +142,7 @@ def test_bounds_that_zeros_alone_support_are_called_a_guess_and_state_their_limi
         noisy = plan.measure(rows, source)
         (warning,) = plan.known(noisy).warnings(noisy)
         assert "are a guess: nearly all values are 0, or too few others were found" in warning
-        assert "rows between one power of two and the next" in warning
+        assert "rows with similar values, within a factor of two)" in warning
 
 
 def test_learnt_bounds_state_how_many_rows_may_lie_beyond_them() -> None:
@@ -148,7 +150,9 @@ def test_learnt_bounds_state_how_many_rows_may_lie_beyond_them() -> None:
     values = np.full(10_000, 3.0)
     (warning,) = stats.mean(values, bounds="learn", epsilon=0.1, budget=budget()).warnings
     assert "2 to 4;" in warning
-    limit = re.search(r"about (\d+) rows between one power of two and the next may lie there", warning)
+    limit = re.search(
+        r"up to about (\d+) rows with similar values \(within a factor of two\) may lie beyond them", warning
+    )
     assert limit is not None
     assert 500 < int(limit[1]) < 650
     alone = stats.bounds(values, epsilon=0.1, budget=budget())

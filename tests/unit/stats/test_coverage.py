@@ -22,20 +22,20 @@ OTHERS = np.arange(20, 82)
     [
         (
             Cut("ward", ("a", "b")),
-            "rows with another ward than the listed ones or without a value of ward are in no cell",
+            "rows with another ward than the listed ones or without a value of ward are left out",
         ),
-        (Cut("ward", ("a", None)), "rows with another ward than the listed ones are in no cell"),
-        (Cut("ill", (False, True)), "rows without a value of ill are in no cell"),
+        (Cut("ward", ("a", None)), "rows with another ward than the listed ones are left out"),
+        (Cut("ill", (False, True)), "rows without a value of ill are left out"),
         (Cut("ill", (False, True, None)), ""),
         (
             Cut("age", edges=(0, 18, 65)),
             "values of age below 0 are counted in the first cell and those above 65 in the last one; rows without a "
-            "value of age are in no cell",
+            "value of age are left out",
         ),
         (
             Cut("day", edges=(date(2024, 1, 1), date(2024, 2, 1))),
             "values of day below 2024-01-01 are counted in the first cell and those above 2024-02-01 in the last one; "
-            "rows without a value of day are in no cell",
+            "rows without a value of day are left out",
         ),
     ],
 )

@@ -24,6 +24,7 @@ ASKS: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_an_answer_about_no_rows_warns_and_one_about_many_does_not(ask: Any, delta: float) -> None:
