@@ -38,7 +38,7 @@ CURVE_POINTS: Final = 49
 CURVE_DELTA: Final = 1e-9
 TAIL_POINTS: Final = 17
 SURE: Final = 0.9
-"""The posterior whose probability `Meaning.sentence` states."""
+"""The posterior whose probability `Meaning.sentence_for` states."""
 
 CHANCE_ROUNDS: Final = 3
 CHANCE_POINTS: Final = 17
@@ -180,7 +180,12 @@ class Meaning:
 
     @property
     def sentence(self) -> str:
-        """The meaning in plain language, with figures rounded towards claiming less."""
+        """The meaning in plain language for a prior of 50 %, with figures rounded towards claiming less."""
+        return self.sentence_for(0.5)
+
+    def sentence_for(self, prior: float) -> str:
+        """Return the meaning in plain language for a prior belief, with figures rounded towards claiming less."""
+        share = float(inside_unit_interval("prior", prior))
         if self.advantage == 1:
             return "An attacker who sees the answers may become certain about a person."
         found = _percent_up(self.true_positive_rate(0.01))
@@ -190,20 +195,22 @@ class Meaning:
         else:
             belief, truth = "that a person's record is the one of two that are possible", "for whom it is true"
             attack = f"an attack that wrongly suspects 1 in 100 finds at most {found} of those who have that record"
+        attacker = f"An attacker with a prior of {100 * share:.6g}% {belief} has a posterior"
+        low, high = self.posterior(share)
         if self.pure_epsilon <= self.epsilon.upper < math.inf:
-            low, high = self.posterior(0.5)
             return (
-                f"An attacker with a prior of 50% {belief} has a posterior between {_percent_down(low)} and "
-                f"{_percent_up(high)} after seeing the answers, whatever they are; {attack}."
+                f"{attacker} between {_percent_down(low)} and {_percent_up(high)} after seeing the answers, whatever "
+                f"they are; {attack}."
             )
-        chance = self.posterior_chance(0.5, SURE)
-        limit = f"above {SURE:.0%} with a probability of at most {at_most(max(chance, CHANCE_SHOWN), 2)}"
-        if self.posterior(0.5)[1] <= SURE:
-            limit = f"never above {_percent_up(self.posterior(0.5)[1])}"
+        limit = ""
+        if high <= SURE:
+            limit = f", and never above {_percent_up(high)}"
+        elif share < SURE:
+            chance = at_most(max(self.posterior_chance(share, SURE), CHANCE_SHOWN), 2)
+            limit = f", and above {SURE:.0%} with a probability of at most {chance}"
         return (
-            f"An attacker with a prior of 50% {belief} has a posterior of at most "
-            f"{_percent_up(self.expected_posterior(0.5))} on average after seeing the answers about a person "
-            f"{truth}, and {limit}; {attack}."
+            f"{attacker} of at most {_percent_up(self.expected_posterior(share))} on average after seeing the answers "
+            f"about a person {truth}{limit}; {attack}."
         )
 
 

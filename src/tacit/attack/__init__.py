@@ -8,7 +8,7 @@ here reaches an engine, a ledger or a table. What the truth is, for scoring, the
 from tacit.attack.finding import Claim, Finding, Verdict
 from tacit.attack.kit import attacks, run, suite
 from tacit.attack.mechanism_audit import audit
-from tacit.attack.targets import Mechanism, Model, QueryInterface, Statistics, Table
+from tacit.attack.targets import Mechanism, Model, QueryInterface, Statistics, Table, neighbouring_lists
 
 __all__ = [
     "Claim",
@@ -21,6 +21,7 @@ __all__ = [
     "Verdict",
     "attacks",
     "audit",
+    "neighbouring_lists",
     "run",
     "suite",
 ]

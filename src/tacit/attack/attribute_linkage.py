@@ -15,12 +15,11 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from tacit.attack.confidence import clopper_pearson
 from tacit.attack.finding import Measurement, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
-from tacit.attack.linkage import fits
+from tacit.attack.linkage import Matcher
 from tacit.attack.records import Records
-from tacit.attack.targets import Table
+from tacit.attack.targets import DoesNotFit, Table
 from tacit.privacy.errors import InvalidInput
 
 
@@ -38,21 +37,20 @@ def infer(target: Table, setting: Setting) -> Outcome:
     if target.other is not None:
         others = _possible_values(target.other, target.register if target.register is not None else target.records)
         if len(others) != len(people):
-            raise InvalidInput("two tables about the same people need a register of them", name="other")
+            raise DoesNotFit("two tables about the same people need a register of them", name="other")
         joint = [Counter({value: min(one[value], other[value]) for value in one if value in other})
                  for one, other in zip(people, others, strict=True)]  # fmt: skip
     else:
         joint = people
     known = [one for one in joint if one]
     if not known:
-        raise InvalidInput("no person of the register fits a record of the table", name="register")
+        raise DoesNotFit("no person of the register fits a record of the table", name="register")
     alone = sum(len(one) == 1 for one in known)
     of_two = sum(len(one) == 2 for one in known)
     guessed, distance = zip(*(_skew(one, everybody) for one in known), strict=True)
-    low, high = clopper_pearson(alone, len(known), (1 - setting.confidence) / 2)
     prior = everybody.most_common(1)[0][1] / target.records.size
     measurements = [
-        Measurement("share of people with one possible value", alone / len(known), (low, high), baseline=0.0),
+        Measurement("share of people with one possible value", alone / len(known), baseline=0.0),
         Measurement("share of people with one of two values left", of_two / len(known)),
         Measurement("values guessed right, expected", sum(guessed) / len(known), baseline=prior),
         Measurement("greatest distance from the whole table (t)", max(distance)),
@@ -61,13 +59,13 @@ def infer(target: Table, setting: Setting) -> Outcome:
         before = sum(len(one) == 1 for one in people if one) / len(known)
         measurements.append(Measurement("share with one possible value, from one table", before))
     if isinstance(target.truth, list):
-        measurements.append(_scored(target.truth, joint, prior))
+        measurements.append(_scored(_true_values(target, target.truth), joint, prior))
     return Outcome(
         ThreatModel("the published table" + (" and another one" if target.other else ""), _knowledge(target), 0),
         tuple(measurements),
-        low,
-        "Clopper-Pearson bound",
-        power_of_share("a table in which every value is certain", len(known), setting),
+        alone / len(known),
+        "everybody was attacked: the share is exact",
+        power_of_share("a table in which every value is certain", setting),
         worst=_worst(target, joint),
         details={"people": len(known), "values": len(everybody)},
         bounds="a share of people whose value is certain",
@@ -82,15 +80,12 @@ def _possible_values(table: Table, people: Records | None) -> list[Counter[Any]]
         alike[row][value] += 1
     if people is None:
         return [alike[row] for row in table.records.rows(columns)]
-    found: dict[tuple[Any, ...], Counter[Any]] = {}
-    for row in people.rows(columns):
-        if row not in found:
-            found[row] = sum((values for cells, values in alike.items() if _fits_all(cells, row)), start=Counter[Any]())
-    return [found[row] for row in people.rows(columns)]
-
-
-def _fits_all(cells: Sequence[Any], row: Sequence[Any]) -> bool:
-    return all(fits(cell, value) for cell, value in zip(cells, row, strict=True))
+    found = [Counter[Any]() for _ in range(people.size)]
+    matcher = Matcher(people, columns)
+    for row, values in alike.items():
+        for person in matcher.people(row):
+            found[person].update(values)
+    return found
 
 
 def _skew(values: Counter[Any], everybody: Counter[Any]) -> tuple[float, float]:
@@ -100,11 +95,23 @@ def _skew(values: Counter[Any], everybody: Counter[Any]) -> tuple[float, float]:
     return values.most_common(1)[0][1] / held, distance
 
 
+def _true_values(target: Table, truth: list[Any]) -> list[Any]:
+    """Return each person's sensitive value: as stated, or that of the record with the person's identity, or None."""
+    if target.register is None or target.identity is None:
+        return truth
+    names = target.register[target.identity].tolist()
+    if len(truth) != target.records.size or not set(names) & set(truth):
+        return truth
+    values = dict(zip(truth, target.records[stated(target.sensitive, "sensitive")].tolist(), strict=True))
+    return [values.get(name) for name in names]
+
+
 def _scored(truth: Sequence[Any], people: Sequence[Counter[Any]], prior: float) -> Measurement:
     if len(truth) != len(people):
         raise InvalidInput("truth must hold the sensitive value of each person", name="truth")
-    right = sum(bool(one) and one.most_common(1)[0][0] == value for one, value in zip(people, truth, strict=True))
-    return Measurement("values guessed right", right / len(truth), baseline=prior)
+    known = [(one, value) for one, value in zip(people, truth, strict=True) if value is not None]
+    right = sum(bool(one) and one.most_common(1)[0][0] == value for one, value in known)
+    return Measurement("values guessed right", right / max(len(known), 1), baseline=prior)
 
 
 def _knowledge(target: Table) -> str:

@@ -1,7 +1,7 @@
 """Side channels of an interface that takes SQL: times, errors, and answers that should be equal and are not.
 
 timing         how long a question about one person takes, for people with the secret and without
-errors         whether a question fails exactly if one person has the secret: a division by zero, a cast or an overflow
+errors         whether a query fails exactly if one person has the secret: a division by zero, a cast or an overflow
                that only that person's row would reach
 consistency    whether questions that mean the same have the same answer, and what the repetition cost
 """
@@ -18,10 +18,10 @@ from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.guesses import roc
 from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.mechanism_audit import find_event
-from tacit.attack.targets import Interface, QueryInterface, Question
-from tacit.privacy.errors import InvalidInput, TacitError
+from tacit.attack.targets import DoesNotFit, Interface, QueryInterface, Question
+from tacit.privacy.errors import Cancelled, TacitError
 
-PEOPLE: Final = (30, 100, 400)
+PEOPLE: Final = (60, 100, 400)
 """How many people are asked about with each value of the secret, by effort."""
 PROVOCATIONS: Final = (
     "1 / (CASE WHEN {person} AND ({secret}) THEN 0 ELSE 1 END) = 1",
@@ -39,7 +39,7 @@ def _people(interface: Interface, setting: Setting) -> tuple[list[int], list[int
     ones, others = (order[interface.truth[order] == value].tolist() for value in (True, False))
     count = min(len(ones), len(others), setting.scaled(*PEOPLE))
     if count < 4:
-        raise InvalidInput("the attack needs at least four people with the secret and four without", name="truth")
+        raise DoesNotFit("the attack needs at least four people with the secret and four without", name="truth")
     return ones[:count], others[:count]
 
 
@@ -62,7 +62,7 @@ def _one(target: QueryInterface, person: int, condition: str) -> Question:
 )
 def measure_times(target: QueryInterface, setting: Setting) -> Outcome:
     """Time one question about each person, and test the times for the secret."""
-    interface = target.open(setting.random, 2 * setting.scaled(*PEOPLE))
+    interface = target.open(setting.random, 2 * setting.scaled(*PEOPLE), 16)
     with_secret, without = _people(interface, setting)
     times: dict[bool, list[float]] = {True: [], False: []}
     asked = [(True, one) for one in with_secret] + [(False, one) for one in without]
@@ -74,7 +74,7 @@ def measure_times(target: QueryInterface, setting: Setting) -> Outcome:
         times[value].append(time.perf_counter() - begun_s)
     ones, others = np.array(times[True]), np.array(times[False])
     if min(len(ones), len(others)) < 4:
-        raise InvalidInput(f"the interface answered too few questions: {interface.refusal}", name="target")
+        raise DoesNotFit("the interface answered too few queries", name="target", refusal=interface.refusal)
     half_ones, half_others = len(ones) // 2, len(others) // 2
     event = find_event(ones[:half_ones], others[:half_others], 0.0, setting.confidence)
     hits, alarms = event.contains(ones[half_ones:]), event.contains(others[half_others:])
@@ -89,40 +89,57 @@ def measure_times(target: QueryInterface, setting: Setting) -> Outcome:
     needs=("table",),
 )
 def provoke_errors(target: QueryInterface, setting: Setting) -> Outcome:
-    """Ask questions that fail in a plain database exactly if a person has the secret."""
-    interface = target.open(setting.random, 2 * setting.scaled(*PEOPLE))
+    """Ask questions that fail in a plain database exactly if a person has the secret.
+
+    The provocation is chosen on two people who are not measured; the others are asked about in random order, as far as
+    the interface goes on answering or refusing single queries.
+    """
+    interface = target.open(
+        setting.random, 2 * len(PROVOCATIONS) + 2 * setting.scaled(*PEOPLE), 2 * len(PROVOCATIONS) + 8
+    )
     with_secret, without = _people(interface, setting)
     kinds: dict[str, int] = {}
 
-    def fails(provoked: str, person: int) -> bool:
+    def fails(provoked: str, person: int) -> bool | None:
         condition = provoked.format(person=_only(target, person), secret=target.secret)
         question = Question(np.ones(target.people, dtype=bool), condition, is_written=True)
         kind = _outcome_class(interface, question)
-        kinds[kind] = kinds.get(kind, 0) + 1
-        return kind != "answered"
+        if kind is not None:
+            kinds[kind] = kinds.get(kind, 0) + 1
+        return None if kind is None else kind != ANSWERED
 
-    best = max(PROVOCATIONS, key=lambda one: fails(one, with_secret[0]) - fails(one, without[0]))
-    outcomes = {
-        value: [fails(best, person) for person in people[1:]]
-        for value, people in ((True, with_secret), (False, without))
-    }
+    best = max(PROVOCATIONS, key=lambda one: bool(fails(one, with_secret[0])) - bool(fails(one, without[0])))
+    asked = [(True, one) for one in with_secret[1:]] + [(False, one) for one in without[1:]]
+    outcomes: dict[bool, list[bool]] = {True: [], False: []}
+    for index in setting.random.permutation(len(asked)):
+        value, person = asked[index]
+        failed = fails(best, person)
+        if failed is None:
+            break
+        outcomes[value].append(failed)
     hits, alarms = (np.array(outcomes[value]) for value in (True, False))
-    return _outcome(interface, setting, hits, alarms, "whether a question fails", (), {"outcomes": kinds})
+    if min(len(hits), len(alarms)) < 3 or ANSWERED not in kinds:
+        raise DoesNotFit("the interface answered too few queries", name="target", refusal=interface.refusal)
+    return _outcome(interface, setting, hits, alarms, "whether a query fails", (), {"outcomes": kinds})
 
 
-def _outcome_class(interface: Interface, question: Question) -> str:
-    """Return how a question ends: answered, refused with a code, or the class of another error."""
-    before = interface.refusal
+ANSWERED: Final = "answered"
+
+
+def _outcome_class(interface: Interface, question: Question) -> str | None:
+    """Return how a question ends: answered, refused, or the class of an error; None if no more can be asked."""
     try:
         answered = interface.count(question) is not None
+    except Cancelled:
+        raise
     except TacitError as error:
         return error.code
     except Exception as error:
         return type(error).__name__
-    if not answered and before == "":
-        interface.refusal = ""  # a refusal of one question ends nothing
-        return "refused"
-    return "answered" if answered else "refused"
+    if interface.is_exhausted:
+        return None
+    interface.refusal = ""  # a refusal of one question ends nothing
+    return ANSWERED if answered else "refused"
 
 
 def _outcome(
@@ -139,7 +156,7 @@ def _outcome(
     nothing = epsilon_of_counts(int(ones.sum()), len(ones), int(others.sum()), len(others), delta, confidence)
     error = (1 - setting.confidence) / 2
     return Outcome(
-        ThreatModel(f"questions in SQL, and {channel}", "the ids of the people", interface.asked),
+        ThreatModel(f"queries in SQL, and {channel}", "the ids of the people", interface.asked),
         (
             Measurement("noticed, of people with the secret", tests[0] / tests[1], clopper_pearson(*tests[:2], error)),
             Measurement("noticed, of people without", tests[2] / tests[3], clopper_pearson(*tests[2:], error)),
@@ -156,14 +173,14 @@ def _outcome(
 @attack(
     "consistency",
     QueryInterface,
-    paper="averaging over equivalent questions: Denning 1980",
-    summary="whether equivalent questions have one answer, or noise that averages out",
+    paper="averaging over equivalent queries: Denning 1980",
+    summary="whether equivalent queries have one answer, or noise that averages out",
     needs=("table",),
 )
 def compare_spellings(target: QueryInterface, setting: Setting) -> Outcome:
     """Ask one count in several spellings and compare the answers."""
     spellings = ("", "TRUE", "1 = 1", f"{target.unit} = {target.unit}", f"NOT ({target.unit} <> {target.unit})")
-    interface = target.open(setting.random, len(spellings))
+    interface = target.open(setting.random, len(spellings), 2)
     everybody = np.ones(target.people, dtype=bool)
     answers = [
         answer
@@ -171,11 +188,11 @@ def compare_spellings(target: QueryInterface, setting: Setting) -> Outcome:
         if (answer := interface.count(Question(everybody, one, is_written=bool(one)))) is not None
     ]
     if len(answers) < 2:
-        raise InvalidInput(f"the interface answered too few questions: {interface.refusal}", name="target")
+        raise DoesNotFit("the interface answered too few queries", name="target", refusal=interface.refusal)
     return Outcome(
-        ThreatModel("questions in SQL", "nothing", interface.asked),
+        ThreatModel("queries in SQL", "nothing", interface.asked),
         (
-            Measurement("different answers to one question", len(set(answers)), baseline=1.0),
+            Measurement("different answers to one query", len(set(answers)), baseline=1.0),
             Measurement("spread of the answers", float(np.ptp(answers))),
         ),
         details={"answers": answers, "refusal": interface.refusal},

@@ -10,78 +10,136 @@ exhaustive       All 2^n counts within E of the truth: whatever fits them is wro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize, sparse, stats
 
 from tacit.attack.finding import Measurement, Series, ThreatModel
 from tacit.attack.guesses import score, twins, worst
 from tacit.attack.kit import Outcome, Setting, attack
-from tacit.attack.targets import Interface, Mask, Numbers, QueryInterface, Question
-from tacit.privacy.errors import InvalidInput, OutOfRange
-
-Solve = Callable[[Mask, Numbers], Numbers]
-"""Returns a point of [0, 1]^n from subsets and answers, of which the first is about everybody."""
+from tacit.attack.targets import DoesNotFit, Interface, Mask, Numbers, QueryInterface, Question
 
 PAPER: Final = "Dinur, Nissim 2003; least squares: Dwork, McSherry, Talwar 2007; Cohen, Nissim 2018"
 COUNTS_EACH: Final = 10
 """How many counts are asked for each person."""
 PEOPLE_MIN: Final = 8
+PEOPLE_MAX: Final = 20_000
+"""How many people are reconstructed at once: the subsets take 500 MB."""
 EXHAUSTIVE_MAX: Final = 12
 LINEAR_PROGRAM_MAX: Final = 300
 ITERATIONS: Final = 200
-BLOCK: Final = 4096
-"""How many counts are added to the normal equations at a time."""
+CHANGE_MIN: Final = 1e-4
+"""The largest change of a coordinate at which iterations end."""
+BLOCK: Final = 1024
+"""How many subsets are unpacked at a time."""
+BYTE_BITS: Final = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
+"""The bits of each value of a byte."""
 
 
-def decode(subsets: Mask, answers: Numbers, total: float) -> Numbers:
-    """Return the point of [0, 1]^n whose subset sums are nearest to the answers.
+class Subsets:
+    """Subsets of people, one bit for each person and subset.
 
-    With signs in the place of 0 and 1, a subset's signed sum is twice its count less the count of everybody (`total`),
-    and the normal matrix of random subsets is close to a multiple of the identity: a few dozen accelerated projected
-    gradients suffice (Beck, Teboulle 2009). Sums of signs are exact in single precision.
+    Byte `packed[i, j]` says which of the people 8 i to 8 i + 7 are in subset j. Both products with the matrix of bits
+    are computed by bytes: a table of 256 values holds what eight people add to a sum, so the matrix is never expanded.
     """
-    counts, people = subsets.shape
-    gram = np.zeros((people, people), dtype=np.float32)
-    right = np.zeros(people)
-    for start in range(0, counts, BLOCK):
-        signs = np.where(subsets[start : start + BLOCK], np.float32(1), np.float32(-1))
-        gram += signs.T @ signs
-        right += signs.T @ (2 * answers[start : start + BLOCK] - total).astype(np.float32)
-    step = 1 / _largest_eigenvalue(gram)
-    point = moved = np.full(people, 0.5)
+
+    def __init__(self, packed: NDArray[np.uint8], people: int) -> None:
+        self.packed, self.people = packed, people
+
+    @classmethod
+    def of(cls, masks: Mask) -> Subsets:
+        """Return the subsets of masks, one in each row."""
+        return cls(np.ascontiguousarray(np.packbits(masks, axis=1).T), masks.shape[1])
+
+    @classmethod
+    def drawn(cls, count: int, people: int, random: np.random.Generator) -> Subsets:
+        """Return independent uniform subsets after a first one that holds everybody."""
+        packed = random.integers(0, 256, (-(-people // 8), count), dtype=np.uint8)
+        packed[:, 0] = 255
+        return cls(packed, people)
+
+    def __len__(self) -> int:
+        return int(self.packed.shape[1])
+
+    def __iter__(self) -> Iterator[Mask]:
+        for start in range(0, len(self), BLOCK):
+            block = np.unpackbits(self.packed[:, start : start + BLOCK].T, axis=1, count=self.people)
+            yield from block.astype(bool)
+
+    def first(self, count: int) -> Subsets:
+        """Return the first subsets."""
+        return Subsets(self.packed[:, :count], self.people)
+
+    def sums(self, values: NDArray[np.generic]) -> Numbers:
+        """Return the sum of the people's values over each subset."""
+        by_byte = np.pad(values.astype(np.float64), (0, -self.people % 8)).reshape(-1, 8) @ BYTE_BITS.T
+        found = np.zeros(len(self))
+        for table, row in zip(by_byte, self.packed, strict=True):
+            found += table.take(row)
+        return found
+
+    def totals(self, values: Numbers) -> Numbers:
+        """Return the sum of the subsets' values over those that each person is in."""
+        by_byte = np.stack([np.bincount(row, weights=values, minlength=256) for row in self.packed])
+        return np.asarray((by_byte @ BYTE_BITS).ravel()[: self.people])
+
+
+Solve = Callable[[Subsets, Numbers], Numbers]
+"""Returns a point of [0, 1]^n from subsets and answers."""
+
+
+def decode(subsets: Subsets, answers: Numbers) -> Numbers:
+    """Return the point of [0, 1]^n whose subset sums are nearest to the answers, up to a constant.
+
+    Sums and answers are compared after the mean of each is taken away. That costs one answer, and leaves out the one
+    direction, towards everybody, in which the normal matrix of random subsets is far from a multiple of the identity: a
+    dozen accelerated projected gradients suffice (Beck, Teboulle 2009; restarts: O'Donoghue, Candes 2015).
+    """
+
+    def slope(point: Numbers, right: Numbers | float) -> Numbers:
+        off = subsets.sums(point) - right
+        return subsets.totals(off - off.mean())
+
+    step = 1 / _largest_eigenvalue(lambda vector: slope(vector, 0.0), subsets.people)
+    point = moved = np.full(subsets.people, 0.5)
     momentum = 1.0
     for _ in range(ITERATIONS):
-        following = np.clip(moved - step * (gram @ moved.astype(np.float32) - right), 0.0, 1.0)
+        gradient = slope(moved, answers)
+        following = np.clip(moved - step * gradient, 0.0, 1.0)
+        if gradient @ (following - point) > 0:  # the momentum leads uphill
+            momentum = 1.0
         grown = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
         moved = following + (momentum - 1) / grown * (following - point)
         change, point, momentum = float(np.abs(following - point).max()), following, grown
-        if change < 1e-5:
+        if change < CHANGE_MIN:
             break
     return point
 
 
-def _largest_eigenvalue(matrix: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> float:
-    """Return the largest eigenvalue by power iterations, with a margin."""
-    vector, value = np.ones(len(matrix), dtype=np.float32) + np.arange(len(matrix), dtype=np.float32) % 2, 0.0
-    for _ in range(30):
-        vector = matrix @ (vector / np.linalg.norm(vector))
-        value = float(np.linalg.norm(vector))
+def _largest_eigenvalue(product: Callable[[Numbers], Numbers], size: int) -> float:
+    """Return the largest eigenvalue of a positive matrix by power iterations, with a margin."""
+    vector, value = np.cos(np.arange(size) ** 2), 1.0  # a start without a pattern
+    for _ in range(10):
+        vector = product(vector / np.linalg.norm(vector))
+        value = max(float(np.linalg.norm(vector)), 1e-9)
+        if value == 1e-9:  # all subsets are equal
+            break
     return 1.1 * value
 
 
-def decode_by_linear_program(subsets: Mask, answers: Numbers) -> Numbers:
+def decode_by_linear_program(subsets: Subsets, answers: Numbers) -> Numbers:
     """Return the point of [0, 1]^n with the least sum of absolute errors."""
-    counts, people = subsets.shape
+    counts, people = len(subsets), subsets.people
     cost = np.concatenate([np.zeros(people), np.ones(counts)])
-    matrix, one = sparse.csr_matrix(subsets.astype(np.float64)), sparse.identity(counts)
+    matrix, one = sparse.csr_matrix(np.array(list(subsets), dtype=np.float64)), sparse.identity(counts)
     left = sparse.vstack([sparse.hstack([matrix, -one]), sparse.hstack([-matrix, -one])])
     limits = [(0.0, 1.0)] * people + [(0.0, None)] * counts
     found = optimize.linprog(cost, left, np.concatenate([answers, -answers]), bounds=limits, method="highs")
     if found.x is None:
-        raise InvalidInput("the linear program has no solution for these answers; use reconstruction instead")
+        raise DoesNotFit("the linear program has no solution for these answers; use reconstruction instead")
     return np.asarray(found.x[:people])
 
 
@@ -96,7 +154,9 @@ def predicted_recovery(counts: int, people: int, deviation: float) -> float:
 @attack("reconstruction", QueryInterface, paper=PAPER, summary="secret bits from noisy counts of random subsets")
 def reconstruct(target: QueryInterface, setting: Setting) -> Outcome:
     """Ask random counts and decode by least squares."""
-    return _decoded(target, setting, COUNTS_EACH, lambda subsets, answers: decode(subsets[1:], answers[1:], answers[0]))
+    if target.people > PEOPLE_MAX:
+        raise DoesNotFit(f"at most {PEOPLE_MAX:,} people are reconstructed at once", name="people")
+    return _decoded(target, setting, COUNTS_EACH, decode)
 
 
 @attack(
@@ -109,7 +169,7 @@ def reconstruct(target: QueryInterface, setting: Setting) -> Outcome:
 def reconstruct_by_linear_program(target: QueryInterface, setting: Setting) -> Outcome:
     """Ask random counts and decode by a linear program."""
     if target.people > LINEAR_PROGRAM_MAX:
-        raise OutOfRange(
+        raise DoesNotFit(
             f"the linear program is for at most {LINEAR_PROGRAM_MAX} people; use reconstruction", name="people"
         )
     return _decoded(target, setting, 4, decode_by_linear_program)
@@ -117,29 +177,22 @@ def reconstruct_by_linear_program(target: QueryInterface, setting: Setting) -> O
 
 def _decoded(target: QueryInterface, setting: Setting, each: int, solve: Solve) -> Outcome:
     if target.people < PEOPLE_MIN:
-        raise OutOfRange(f"a reconstruction needs at least {PEOPLE_MIN} people", name="people", value=target.people)
+        raise DoesNotFit(f"a reconstruction needs at least {PEOPLE_MIN} people", name="people")
     wanted = each * target.people + 1
-    interface = target.open(setting.random, wanted)
-    subsets = setting.random.integers(0, 2, (wanted, target.people)).astype(bool)
-    subsets[0] = True
-    questions = [Question(one) for one in subsets]
-    answers = interface.counts(questions)
+    interface = target.open(setting.random, wanted, target.people // 2 + 1)
+    subsets = Subsets.drawn(wanted, target.people, setting.random)
+    answers = interface.counts(Question(one) for one in subsets)
     if len(answers) <= target.people // 2:
-        raise InvalidInput(
-            f"the interface answered {len(answers)} of {wanted} questions, too few for a reconstruction"
-            + (f": {interface.refusal}" if interface.refusal else ""),
+        raise DoesNotFit(
+            f"the interface answered {len(answers)} of {wanted} queries, too few for a reconstruction",
             name="target",
+            refusal=interface.refusal,
         )
-    asked, questions = subsets[: len(answers)], questions[: len(answers)]
-
-    def solved(found: Numbers) -> Numbers:
-        return solve(asked, found)
-
-    point = solved(answers)
-    errors = answers - asked @ interface.truth.astype(np.float64)
-    deviation = float(errors.std())
+    asked = subsets.first(len(answers))
+    point = solve(asked, answers)
+    deviation = float((answers - asked.sums(interface.truth)).std())
     predicted = predicted_recovery(len(answers), target.people, deviation)
-    planted, null = twins(interface, questions, setting, lambda found: solved(found) > 0.5)
+    planted, null = twins(interface, asked.sums, setting, lambda found: solve(asked, found) > 0.5)
     scored = score(interface, point > 0.5, planted, null, setting, predicted=predicted)
     return Outcome(
         _threat(interface, "who the people are"),
@@ -147,7 +200,7 @@ def _decoded(target: QueryInterface, setting: Setting, each: int, solve: Solve) 
         scored.lower_bound,
         scored.method,
         scored.power,
-        series=(_by_counts(asked, answers, interface),) if solve is not decode_by_linear_program else (),
+        series=(_by_counts(asked, answers, point, interface),) if solve is decode else (),
         worst=worst(interface, point > 0.5, np.abs(point - 0.5) * 2),
         assumptions=scored.assumptions,
         details={
@@ -159,16 +212,15 @@ def _decoded(target: QueryInterface, setting: Setting, each: int, solve: Solve) 
     )
 
 
-def _by_counts(asked: Mask, answers: Numbers, interface: Interface) -> Series:
+def _by_counts(asked: Subsets, answers: Numbers, decoded: Numbers, interface: Interface) -> Series:
     """Return the share of right bits after a part of the answers, beside the prediction."""
     points, predicted = [], []
-    people = len(interface.truth)
+    people, errors = asked.people, answers - asked.sums(interface.truth)
     for share in (0.2, 0.4, 0.6, 0.8, 1.0):
         count = max(people // 2, round(share * len(answers)))
-        point = decode(asked[1:count], answers[1:count], answers[0])
+        point = decoded if count == len(answers) else decode(asked.first(count), answers[:count])
         points.append((count, float(((point > 0.5) == interface.truth).mean())))
-        deviation = float((answers[:count] - asked[:count] @ interface.truth.astype(np.float64)).std())
-        predicted.append((count, predicted_recovery(count, people, deviation)))
+        predicted.append((count, predicted_recovery(count, people, float(errors[:count].std()))))
     return Series(
         "Secrets recovered", "counts asked", "share guessed right", tuple(points), tuple(predicted), "predicted"
     )
@@ -185,15 +237,12 @@ def exhaust(target: QueryInterface, setting: Setting) -> Outcome:
     """Ask all subset counts, and guess a database that fits all of them as well as any."""
     people = target.people
     if not 2 <= people <= EXHAUSTIVE_MAX:
-        raise OutOfRange(
-            f"all subsets are asked for 2 to {EXHAUSTIVE_MAX} people, not {people}", name="people", value=people
-        )
+        raise DoesNotFit(f"all subsets are asked for 2 to {EXHAUSTIVE_MAX} people, not {people}", name="people")
     every = (np.arange(2**people)[:, None] >> np.arange(people) & 1).astype(bool)
     interface = target.open(setting.random, len(every) - 1)
-    questions = [Question(one) for one in every[1:]]
-    answers = interface.counts(questions)
-    if len(answers) < len(questions):
-        raise InvalidInput(f"the interface refused to answer all subsets: {interface.refusal}", name="target")
+    answers = interface.counts(Question(one) for one in every[1:])
+    if len(answers) < len(every) - 1:
+        raise DoesNotFit("the interface refused to answer all subsets", name="target", refusal=interface.refusal)
     sums = every[1:].astype(np.float64) @ every.T
 
     def fitting(found: Numbers) -> Mask:
@@ -205,7 +254,7 @@ def exhaust(target: QueryInterface, setting: Setting) -> Outcome:
     distances = np.abs(sums - answers[:, None]).max(axis=0)
     consistent = int((distances <= error + 1e-9).sum())
     wrong = int((guessed != interface.truth).sum())
-    planted, null = twins(interface, questions, setting, fitting)
+    planted, null = twins(interface, lambda secrets: every[1:] @ secrets.astype(np.float64), setting, fitting)
     scored = score(interface, guessed, planted, null, setting)
     return Outcome(
         _threat(interface, "who the people are"),

@@ -13,14 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from tacit.attack.decoding import decode
+from tacit.attack.decoding import Subsets, decode
 from tacit.attack.finding import Measurement, ThreatModel
-from tacit.attack.guesses import score, twins, worst
+from tacit.attack.guesses import exact_counts, score, twins, worst
 from tacit.attack.kit import Outcome, Setting, attack, stated
-from tacit.attack.targets import Interface, Mask, Numbers, QueryInterface, Question
-from tacit.privacy.errors import InvalidInput
+from tacit.attack.targets import DoesNotFit, Interface, Mask, Numbers, QueryInterface, Question
 
-TARGETS: Final = (20, 100, 500)
+TARGETS: Final = (30, 100, 500)
 """How many people are attacked, by effort."""
 REPEATS: Final = 10
 PRIME: Final = 2_147_483_647
@@ -69,7 +68,7 @@ def average(target: QueryInterface, setting: Setting) -> Outcome:
 
 def _differences(target: QueryInterface, setting: Setting, repeats: int) -> Outcome:
     chosen = min(target.people, setting.scaled(*TARGETS))
-    interface = target.open(setting.random, 2 * repeats * chosen)
+    interface = target.open(setting.random, 2 * repeats * chosen, 2 * repeats)
     people = setting.random.permutation(target.people)[:chosen]
     questions: list[Question] = []
     for person in people:
@@ -78,10 +77,10 @@ def _differences(target: QueryInterface, setting: Setting, repeats: int) -> Outc
     answers = interface.counts(questions)
     done = len(answers) // (2 * repeats)
     if not done:
-        raise InvalidInput(
-            "the interface answered too few questions to attack one person"
-            + (f": {interface.refusal}" if interface.refusal else ""),
+        raise DoesNotFit(
+            "the interface answered too few queries to attack one person",
             name="target",
+            refusal=interface.refusal,
         )
     people, used = people[:done], questions[: 2 * repeats * done]
 
@@ -93,7 +92,7 @@ def _differences(target: QueryInterface, setting: Setting, repeats: int) -> Outc
         return differences(found) > 0.5
 
     found = differences(answers)
-    planted, (null, _) = twins(interface, used, setting, guess)
+    planted, (null, _) = twins(interface, exact_counts(used), setting, guess)
     scored = score(interface, guess(answers), planted, (null, interface.truth[people]), setting, people)
     errors = found - interface.truth[people]
     pairs = answers[: 2 * repeats * done].reshape(done, repeats, 2)
@@ -102,7 +101,7 @@ def _differences(target: QueryInterface, setting: Setting, repeats: int) -> Outc
         (
             scored.measurement,
             Measurement("standard deviation of a difference", float(errors.std())),
-            Measurement("answers that differ when the question is repeated", _fresh(pairs, repeats)),
+            Measurement("answers that differ when the query is repeated", _fresh(pairs, repeats)),
         ),
         scored.lower_bound,
         scored.method,
@@ -143,9 +142,9 @@ def decode_sql(target: QueryInterface, setting: Setting) -> Outcome:
     try:
         ids = [int(one) for one in stated(target.ids, "ids")]
     except (TypeError, ValueError):
-        raise InvalidInput("linear_sql needs ids that are whole numbers", name="ids") from None
+        raise DoesNotFit("linear_sql needs ids that are whole numbers", name="ids") from None
     wanted = 4 * target.people + 1
-    interface = target.open(setting.random, wanted)
+    interface = target.open(setting.random, wanted, target.people // 2 + 1)
     questions = [_everybody(target)]
     for _ in range(wanted - 1):
         factor, shift = (int(one) for one in setting.random.integers(1, 2**15, 2))
@@ -153,20 +152,20 @@ def decode_sql(target: QueryInterface, setting: Setting) -> Outcome:
         questions.append(Question(mask, f"({target.unit} * {factor} + {shift * shift}) % {PRIME} % 1009 < 505"))
     answers = interface.counts(questions)
     if len(answers) <= target.people // 2:
-        raise InvalidInput(
-            "the interface answered too few questions for a reconstruction"
-            + (f": {interface.refusal}" if interface.refusal else ""),
+        raise DoesNotFit(
+            "the interface answered too few queries for a reconstruction",
             name="target",
+            refusal=interface.refusal,
         )
-    masks = np.array([one.people for one in questions[: len(answers)]])
+    subsets = Subsets.of(np.array([one.people for one in questions[: len(answers)]]))
 
     def solve(found: Numbers) -> Mask:
-        return decode(masks[1:], found[1:], float(found[0])) > 0.5
+        return decode(subsets, found) > 0.5
 
     guessed = solve(answers)
-    planted, null = twins(interface, questions[: len(answers)], setting, solve)
+    planted, null = twins(interface, subsets.sums, setting, solve)
     scored = score(interface, guessed, planted, null, setting)
-    deviation = float((answers - masks @ interface.truth.astype(np.float64)).std())
+    deviation = float((answers - subsets.sums(interface.truth)).std())
     return Outcome(
         ThreatModel("counts in SQL", "the ids of the people", interface.asked),
         (scored.measurement, Measurement("standard deviation of the noise", deviation)),

@@ -7,25 +7,41 @@ consistent       it is not, though the same attack refutes the claim on a twin w
 underpowered     it is not, and the attack would not have noticed the planted leak either
 not applicable   there is no claim that the attack could refute; the measurement is shown all the same
 
-The schema has a version; a reader refuses a newer one.
+The schema has a version; a reader refuses a newer one, and fields of other types.
+
+People: records of people, their ids and secrets are in `worst`, and in texts, lists and objects of `details`, which may
+quote a question about a person. All other fields hold figures, names of columns and statistics, and fixed sentences.
+`without_people` drops the former.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
+import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from enum import StrEnum
-from typing import Any, Final
+from numbers import Real
+from types import UnionType
+from typing import Any, Final, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from tacit.accounting import Bound, Cost, epsilon
 from tacit.privacy import strict_json
+from tacit.privacy.arguments import mapping
 from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import not_negative
 
 SCHEMA_VERSION: Final = 1
+CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""Characters that could control a terminal or break a file of another format."""
+_UNREADABLE: Final = (KeyError, TypeError, ValueError, WrongType)
+"""What a document raises in which a field is missing, unknown or of another type."""
 EPSILON: Final = "epsilon"
 """What the lower bounds of attacks on private releases bound; those on tables bound a share of people."""
 
@@ -51,9 +67,9 @@ class Claim:
 
     @classmethod
     def of(cls, promise: object, delta: float | None = None) -> Claim | None:
-        """Return the claim of a Cost, an event, a pair (epsilon, delta) or an epsilon; None for None.
+        """Return the claim of a cost, release, permit of the ledger, event, pair (epsilon, delta) or epsilon.
 
-        An event needs the delta at which it is judged, unless it is purely private.
+        None is no claim. An event needs the delta at which it is judged, unless it is purely private.
         """
         match promise:
             case None | Claim():
@@ -69,14 +85,22 @@ class Claim:
             case Cost():
                 return cls._checked(promise.epsilon, promise.delta)
             case Bound():
-                return cls._checked(promise.upper, 0.0 if delta is None else delta)
+                if delta is None:
+                    raise InvalidInput("state the delta at which this bound on epsilon was computed", name="delta")
+                return cls._checked(promise.upper, delta)
             case (first, second):
                 return cls._checked(first, second)
-            case int() | float():
+            case int() | float() | np.integer():
                 return cls._checked(promise, 0.0 if delta is None else delta)
         stated = getattr(promise, "cost", None)
         if isinstance(stated, Cost):  # a release or an answer, embedded or from a server
-            permit = getattr(promise, "permit", None)
+            if not stated.epsilon:
+                raise InvalidInput(
+                    "this answer was released before and cost nothing now; state what its first release cost, or its "
+                    "permit",
+                    name="promise",
+                )
+            permit = getattr(promise, "permit", promise)  # a permit of the ledger is its own
             return replace(cls._checked(stated.epsilon, stated.delta), permit=str(getattr(permit, "id", permit) or ""))
         raise WrongType(
             "promise must be a cost, a release, an event, a pair of epsilon and delta, or an epsilon, not "
@@ -93,9 +117,13 @@ class Claim:
 
     @property
     def accuracy(self) -> float:
-        """The greatest probability of a right guess of one of two equally likely values."""
+        """The greatest probability of a right guess of one of two equally likely values.
+
+        It is (e^epsilon + delta) / (e^epsilon + 1).
+        """
         assert self.epsilon is not None
-        return min(1.0, 1 / (1 + math.exp(-self.epsilon)) + self.delta)
+        less = math.exp(-self.epsilon)
+        return (1 + self.delta * less) / (1 + less)
 
     def true_positive_rate(self, false_positive_rate: float) -> float:
         """Return the greatest rate of right accusations that the claim allows at a rate of wrong ones."""
@@ -116,11 +144,11 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class ThreatModel:
-    """What the attacker has: access, side knowledge, and the number of questions."""
+    """What the attacker has: access, side knowledge, and the number of queries."""
 
     access: str
     knowledge: str
-    questions: int
+    queries: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +186,8 @@ class Series:
     title: str
     x: str
     y: str
-    points: tuple[tuple[Any, float], ...]
-    reference: tuple[tuple[Any, float], ...] = ()
+    points: tuple[tuple[str | float, float], ...]
+    reference: tuple[tuple[str | float, float], ...] = ()
     reference_label: str = ""
 
 
@@ -199,6 +227,11 @@ class Finding:
     worst: tuple[Mapping[str, Any], ...] = ()
     """The records at the greatest risk, with what was found about them."""
     assumptions: tuple[str, ...] = ()
+    target: str = ""
+    """What was attacked, by the name that the caller gave it."""
+    target_digest: str = ""
+    """A digest of what was attacked and how, by which the caller recognises a finding of the same run."""
+    effort: str = "ci"
     seed: int | None = None
     seconds: float = 0.0
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -208,11 +241,21 @@ class Finding:
         """Whether the claim is refuted."""
         return self.verdict is Verdict.VIOLATES
 
+    @property
+    def permit(self) -> str | None:
+        """The permit of the claim, if it names one."""
+        return None if self.claimed is None else self.claimed.permit or None
+
+    def without_people(self) -> Finding:
+        """Return the finding without `worst`, and of `details` with the numbers alone: the form that can be kept."""
+        figures = {name: value for name, value in self.details.items() if isinstance(value, Real)}
+        return replace(self, worst=(), details=figures)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as values of JSON."""
         found: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **asdict(self)}
         found["verdict"] = str(self.verdict)
-        plain: dict[str, Any] = json.loads(json.dumps(found, default=_plain))
+        plain: dict[str, Any] = _finite(json.loads(json.dumps(found, default=_plain)))
         return plain
 
     def to_json(self) -> str:
@@ -220,28 +263,23 @@ class Finding:
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Finding:
+        """Return the finding of values of JSON; raise InvalidInput for another schema."""
+        fields = dict(mapping("finding", document, "an object of JSON"))
+        if fields.pop("schema_version", None) != SCHEMA_VERSION:
+            raise InvalidInput(f"the document is no finding of schema version {SCHEMA_VERSION}", name="finding")
+        try:
+            found: Finding = _read(cls, fields)
+        except _UNREADABLE:
+            raise InvalidInput(
+                "the document is no finding: a field is missing, unknown or of another type", name="finding"
+            ) from None
+        return found
+
+    @classmethod
     def from_json(cls, text: str | bytes) -> Finding:
         """Return the finding of a JSON text; raise InvalidInput for another schema."""
-        found = strict_json.loads(text)
-        if not isinstance(found, dict) or found.pop("schema_version", None) != SCHEMA_VERSION:
-            raise InvalidInput(f"the text is no finding of schema version {SCHEMA_VERSION}", name="finding")
-        try:
-            return cls(
-                **found
-                | {
-                    "threat_model": ThreatModel(**found["threat_model"]),
-                    "measurements": tuple(Measurement(**_pairs(one)) for one in found["measurements"]),
-                    "verdict": Verdict(found["verdict"]),
-                    "claimed": None if found["claimed"] is None else Claim(**found["claimed"]),
-                    "power": None if found["power"] is None else Power(**found["power"]),
-                    "roc": tuple(RocPoint(**_pairs(one)) for one in found["roc"]),
-                    "series": tuple(_series(one) for one in found["series"]),
-                    "worst": tuple(found["worst"]),
-                    "assumptions": tuple(found["assumptions"]),
-                }
-            )
-        except (KeyError, TypeError, ValueError):
-            raise InvalidInput("the text is no finding: a field is missing, unknown or of another type") from None
+        return cls.from_dict(strict_json.loads(text))
 
     def to_html(self) -> str:
         """Return a page of its own, with plots."""
@@ -260,8 +298,10 @@ def judge(
 ) -> tuple[Verdict, str]:
     """Return the verdict about a claim, and its reason; `what` says what the lower bound bounds."""
     limit = None if claimed is None else claimed.epsilon if what == EPSILON else claimed.risk
-    if claimed is None or limit is None or lower_bound is None:
-        return Verdict.NOT_APPLICABLE, "No claim was given that this attack could refute."
+    if lower_bound is None:
+        return Verdict.NOT_APPLICABLE, "The attack measures what no claim speaks about; its figures are shown."
+    if claimed is None or limit is None:
+        return Verdict.NOT_APPLICABLE, f"No claim about {what} was given that this attack could refute."
     found = f"The attack shows {what} of at least {lower_bound:.3g}"
     if lower_bound > limit:
         return Verdict.VIOLATES, f"{found}, and {claimed.words} was claimed."
@@ -277,6 +317,17 @@ def judge(
     )
 
 
+def _finite(value: Any) -> Any:
+    """Return values of JSON with NaN and infinity as texts, and texts as Unicode that can be written."""
+    if isinstance(value, dict):
+        return {_finite(name): _finite(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
 def _plain(value: Any) -> Any:
     """Return a value of numpy, or a date, as JSON."""
     if hasattr(value, "tolist"):
@@ -288,10 +339,28 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _pairs(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
-
-
-def _series(fields: Mapping[str, Any]) -> Series:
-    points = {name: tuple((x, y) for x, y in fields[name]) for name in ("points", "reference")}
-    return Series(**{**fields, **points})
+def _read(kind: Any, value: Any) -> Any:
+    """Return a value of JSON as one of a type, or raise one of `_UNREADABLE`."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        for part in parts:
+            with suppress(*_UNREADABLE):
+                return _read(part, value)
+    elif origin is tuple and isinstance(value, list):
+        kinds = parts[:1] * len(value) if parts[1:] == (...,) else parts
+        return tuple(_read(one, item) for one, item in zip(kinds, value, strict=True))
+    elif is_dataclass(kind) and isinstance(value, dict):
+        types = get_type_hints(kind)
+        return cast(Any, kind)(**{name: _read(types[name], item) for name, item in value.items()})
+    elif kind is Verdict:
+        return Verdict(value)
+    elif kind is str and type(value) is str:
+        value.encode()  # raises for a lone surrogate
+        if not CONTROL.search(value):
+            return value
+    elif kind is float:
+        if type(value) in (int, float) and abs(value) <= sys.float_info.max:
+            return value
+    elif kind is Any or type(value) is kind or (origin is Mapping and isinstance(value, dict)):
+        return value
+    raise WrongType("the value is of another type", name="finding")

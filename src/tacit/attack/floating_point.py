@@ -7,7 +7,7 @@ public grid has the same lowest bits for neighbouring values, or differs by what
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +15,31 @@ from numpy.typing import NDArray
 from tacit.attack.confidence import clopper_pearson, epsilon_of_counts
 from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack
-from tacit.attack.mechanism_audit import find_event
-from tacit.attack.targets import Mechanism
-from tacit.privacy.errors import InvalidInput
+from tacit.attack.mechanism_audit import enough_samples, find_event, planted_bound
+from tacit.attack.targets import DoesNotFit, Mechanism
+
+TRIED: Final = 100
+"""How many outputs are looked at to see whether they have low bits at all."""
 
 
 def lowest_bits(outputs: Any) -> NDArray[np.float64]:
-    """Return a number for the exponents of outputs and of their lowest bits; equal for equal pairs of them."""
-    numbers = np.asarray(outputs, dtype=np.float64).ravel()
+    """Return a number for the exponents of outputs and of their lowest bits; equal for equal pairs of them.
+
+    An output of several numbers is one row.
+    """
+    numbers = np.asarray(outputs, dtype=np.float64).reshape(len(outputs), -1)
     mantissa, exponent = np.frexp(np.where(np.isfinite(numbers), numbers, 0.0))
     whole = np.abs(mantissa * 2.0**53).astype(np.int64)
     trailing = np.where(whole == 0, 64, np.log2(np.maximum(whole & -whole, 1)).astype(np.int64))
     return np.asarray((exponent + trailing - 53) * 4096.0 + exponent)
+
+
+def _has_fractions(outputs: Any) -> bool:
+    try:
+        numbers = np.asarray(outputs, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return bool((numbers != np.floor(numbers)).any())
 
 
 @attack(
@@ -37,12 +50,11 @@ def lowest_bits(outputs: Any) -> NDArray[np.float64]:
 )
 def inspect_bits(target: Mechanism, setting: Setting) -> Outcome:
     """Audit a mechanism by the lowest bits of its outputs alone."""
-    wanted = target.samples or setting.scaled(10_000, 100_000, 500_000)
-    x, neighbour = target.pairs[0]
-    try:
-        ones, others = (lowest_bits(target.sample(one, wanted, setting.random)) for one in (x, neighbour))
-    except (TypeError, ValueError):
-        raise InvalidInput("floating_point needs a mechanism that releases numbers", name="target") from None
+    wanted = enough_samples(target, setting.scaled(10_000, 100_000, 500_000))
+    x, neighbour = target.first_pair(setting.random)
+    if not _has_fractions(target.sample(x, TRIED, setting.random)):
+        raise DoesNotFit("floating_point needs a mechanism that releases numbers with fractions", name="target")
+    ones, others = (lowest_bits(target.sample(one, wanted, setting.random)) for one in (x, neighbour))
     half_ones, half_others = len(ones) // 2, len(others) // 2
     event = find_event(ones[:half_ones], others[:half_others], setting.delta, setting.confidence)
     first, second = event.contains(ones[half_ones:]), event.contains(others[half_others:])
@@ -50,7 +62,7 @@ def inspect_bits(target: Mechanism, setting: Setting) -> Outcome:
     bound = epsilon_of_counts(*counts, setting.delta, setting.confidence)
     again = event.contains(lowest_bits(target.sample(x, wanted, setting.random)))
     nothing = epsilon_of_counts(*counts[:2], int(again.sum()), len(again), setting.delta, setting.confidence)
-    leaked = epsilon_of_counts(len(first), len(first), 0, len(second), setting.delta, setting.confidence)
+    leaked = planted_bound(ones, others, setting)
     error = (1 - setting.confidence) / 2
     return Outcome(
         ThreatModel("outputs of the mechanism, all bits", "both inputs", 2 * wanted),

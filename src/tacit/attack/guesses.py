@@ -1,8 +1,9 @@
 """How guesses about secrets are scored: the right ones, the bound on epsilon that they show, and the two twins.
 
 Secrets that were drawn for the attack are independent and uniform, and the bound is that of one run (`confidence`).
-Secrets of real data are taken to be independent, each 1 with the attacker's prior, or with their true share where no
-prior is given; that is an assumption, and a finding says so. The guesses that count are those of the attack itself, all
+Secrets of real data are taken to be independent, each 1 with their true share, or with the attacker's prior if that is
+further from one half: what an attacker learns about the share is no leak of a person. That is an assumption, and a
+finding says so. The guesses that count are those of the attack itself, all
 of them, so that their number is fixed beforehand.
 
 The question in the game is whether one person's secret is 1: the interface counts people with the secret, so a person
@@ -11,7 +12,6 @@ without it might as well not be in the data, and neighbours differ by one person
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,6 +29,8 @@ ROC_RATES: Final = (0.001, 0.01, 0.1, 0.5)
 
 Guess = Callable[[Numbers], Mask]
 """Guesses the secrets from the answers to questions."""
+Count = Callable[[Mask], Numbers]
+"""Returns the exact answers to questions for some secrets."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,9 @@ def score(
     `planted` are the guesses from exact answers, `null` those from answers about other secrets, with these secrets.
     """
     truth = interface.truth if people is None else interface.truth[people]
-    prior = 0.5 if interface.is_drawn else setting.prior
-    share = float(interface.truth.mean()) if prior is None else prior
-    likelier = min(max(share, 1 - share, 0.5), 1 - 1e-9)
+    share = 0.5 if interface.is_drawn else float(interface.truth.mean())
+    believed = share if interface.is_drawn or setting.prior is None else setting.prior
+    likelier = min(max(share, 1 - share, believed, 1 - believed), 1 - 1e-9)
     right = int((guessed == truth).sum())
 
     def bound(count: int) -> float:
@@ -68,31 +70,36 @@ def score(
     claim = setting.claim
     ceiling = None
     if claim is not None and claim.epsilon is not None:
-        ceiling = min(1.0, 1 / (1 + (1 - likelier) / likelier * math.exp(-claim.epsilon)) + claim.delta)
+        ceiling = max(likelier, claim.accuracy)  # everybody is guessed: by the prior alone, or as if it were even
     revealed = bound(int((planted == truth).sum()))
     measured = Measurement(
         "secrets guessed right",
         right / len(truth),
         clopper_pearson(right, len(truth), (1 - setting.confidence) / 2),
-        baseline=likelier,
+        baseline=max(believed, 1 - believed),
         predicted=predicted,
         ceiling=ceiling,
     )
     power = Power(
         "the same answers without noise", revealed, bound(int((null[0] == null[1]).sum())), setting.refutes(revealed)
     )
-    assumed = () if interface.is_drawn else (f"secrets are independent, the likelier value with prior {likelier:.3g}",)
+    assumed: tuple[str, ...] = ()
+    if not interface.is_drawn:
+        assumed = (f"secrets are independent, the likelier value with prior {likelier:.3g}",)
+        if setting.delta and likelier > 0.5:
+            assumed += ("the term in delta holds for this prior as it does for an even one (not proved)",)
     return Scored(measured, bound(right), power, assumed, f"one run, {len(truth)} guesses")
 
 
-def twins(
-    interface: Interface, questions: Sequence[Question], setting: Setting, guess: Guess
-) -> tuple[Mask, tuple[Mask, Mask]]:
+def twins(interface: Interface, count: Count, setting: Setting, guess: Guess) -> tuple[Mask, tuple[Mask, Mask]]:
     """Return the guesses from exact answers, and those from exact answers about other secrets with these secrets."""
-    exact = np.array([interface.exact(one) for one in questions])
     others = setting.random.permutation(interface.truth)
-    null = np.array([float(others[one.people].sum()) for one in questions])
-    return guess(exact), (guess(null), interface.truth)
+    return guess(count(interface.truth)), (guess(count(others)), interface.truth)
+
+
+def exact_counts(questions: Sequence[Question]) -> Count:
+    """Return the function that answers questions exactly."""
+    return lambda secrets: np.array([float(secrets[one.people].sum()) for one in questions])
 
 
 def roc(inside: Numbers, outside: Numbers, setting: Setting) -> tuple[RocPoint, ...]:

@@ -10,7 +10,7 @@ over sound mechanisms reports any violation in at most 1 of 20 cases.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final, TypeAlias, TypeVar
@@ -18,8 +18,20 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 
 from tacit.attack.confidence import CONFIDENCE, clopper_pearson
-from tacit.attack.finding import EPSILON, Claim, Finding, Measurement, Power, RocPoint, Series, ThreatModel, judge
-from tacit.privacy.errors import InvalidInput, OutOfRange, UnknownName
+from tacit.attack.finding import (
+    EPSILON,
+    Claim,
+    Finding,
+    Measurement,
+    Power,
+    RocPoint,
+    Series,
+    ThreatModel,
+    Verdict,
+    judge,
+)
+from tacit.attack.targets import DoesNotFit, QueryInterface
+from tacit.privacy.errors import Cancelled, InvalidInput, OutOfRange, UnknownName
 from tacit.privacy.numbers import inside_unit_interval, whole
 from tacit.privacy.texts import did_you_mean
 
@@ -100,16 +112,23 @@ class Attack:
     """Attributes of the target without which the attack does not fit."""
     only_asked: bool = False
     """Whether suites leave it out, because it takes long or answers another question."""
+    needs_delta: bool = False
+    """Whether the claim must have a delta above 0."""
 
     def missing(self, target: object) -> list[str]:
         """Return the attributes that the attack needs and the target does not have."""
         return [name for name in self.needs if getattr(target, name) is None]
 
 
-def power_of_share(planted: str, people: int, setting: Setting) -> Power:
-    """Return the power of an attack that bounds a share of people: what it shows if all of them are found, or none."""
-    error = (1 - setting.confidence) / 2
-    everybody, nobody = clopper_pearson(people, people, error)[0], clopper_pearson(0, people, error)[0]
+def power_of_share(planted: str, setting: Setting, sampled: int | None = None) -> Power:
+    """Return the power of an attack on a share of people: what it shows if all of them are found, or none.
+
+    Of everybody the share is exact; of people who were `sampled` it is a lower bound.
+    """
+    everybody, nobody = 1.0, 0.0
+    if sampled is not None:
+        error = (1 - setting.confidence) / 2
+        everybody, nobody = clopper_pearson(sampled, sampled, error)[0], clopper_pearson(0, sampled, error)[0]
     risk = None if setting.claim is None else setting.claim.risk
     return Power(planted, everybody, nobody, is_noticed=risk is not None and everybody > risk)
 
@@ -125,12 +144,19 @@ def stated(value: T | None, name: str) -> T:
 
 
 def attack(
-    name: str, target: type, *, paper: str, summary: str, needs: Iterable[str] = (), only_asked: bool = False
+    name: str,
+    target: type,
+    *,
+    paper: str,
+    summary: str,
+    needs: Iterable[str] = (),
+    only_asked: bool = False,
+    needs_delta: bool = False,
 ) -> Callable[[Run], Run]:
     """Register a function as an attack."""
 
     def register(run: Run) -> Run:
-        _ATTACKS.append(Attack(name, target, paper, summary, run, tuple(needs), only_asked))
+        _ATTACKS.append(Attack(name, target, paper, summary, run, tuple(needs), only_asked, needs_delta))
         return run
 
     return register
@@ -138,9 +164,8 @@ def attack(
 
 def attacks() -> tuple[Attack, ...]:
     """Return all attacks, in the order of their modules."""
-    for module in MODULES:
-        import_module(f"tacit.attack.{module}")
-    return tuple(_ATTACKS)
+    names = [import_module(f"tacit.attack.{module}").__name__ for module in MODULES]
+    return tuple(sorted(_ATTACKS, key=lambda one: names.index(one.run.__module__)))
 
 
 def run(
@@ -176,7 +201,10 @@ def run(
             f"the attack {attack} needs {' and '.join(fitting[0].missing(target))} of its target; state it",
             name="target",
         )
-    return _run(complete[0], target, _checked(promise, delta, prior, effort), CONFIDENCE, "", seed)
+    checked = _checked(promise, delta, prior, effort)
+    if complete[0].needs_delta and (checked[0] is None or not checked[0].delta):
+        raise InvalidInput(f"the attack {attack} needs a claim with a delta above 0", name="promise")
+    return _run(complete[0], target, checked, CONFIDENCE, "", seed)
 
 
 def suite(
@@ -187,22 +215,68 @@ def suite(
     seed: int | None = None,
     *,
     delta: float | None = None,
-    progress: Callable[[float], None] | None = None,
+    among: int | None = None,
+    done: Collection[str] = (),
+    report: Callable[[Finding], None] | None = None,
+    failed: Callable[[str, Exception], None] | None = None,
 ) -> list[Finding]:
-    """Run every attack that fits a target; the confidence of each is corrected for their number."""
+    """Run every attack that fits a target; the confidence of each is corrected for their number.
+
+    `among` is that number where several targets are attacked together. Attacks named in `done` are not run again.
+    `report` is called with each finding. An interface with an epsilon is asked by all attacks, so each gets an even
+    part of it. An attack that the target is too small for is not applicable (`DoesNotFit`); of any other error
+    `failed`, if it is given, is told the name of the attack, and the other attacks are run.
+    """
     checked = _checked(promise, delta, prior, effort)
-    fitting = [one for one in attacks() if isinstance(target, one.target) and not one.missing(target)]
-    fitting = [one for one in fitting if not one.only_asked or effort == "full"]
+    fitting = attacks_on(target, checked[0], effort)
     if not fitting:
         raise InvalidInput(f"no attack fits a target of type {type(target).__name__} as it stands", name="target")
-    confidence = 1 - (1 - CONFIDENCE) / len(fitting)
-    correction = f"Bonferroni over {len(fitting)} attacks" if len(fitting) > 1 else ""
+    number = len(fitting) if among is None else whole("among", among, at_least=len(fitting))
+    correction = f"Bonferroni over {number} attacks" if number > 1 else ""
+    attacked = target.divided(len(fitting)) if isinstance(target, QueryInterface) else target
     found = []
-    for index, one in enumerate(fitting):
-        found.append(_run(one, target, checked, confidence, correction, seed))
-        if progress is not None:
-            progress((index + 1) / len(fitting))
+    for one in fitting:
+        if one.name not in done:
+            try:
+                found.append(_run(one, attacked, checked, 1 - (1 - CONFIDENCE) / number, correction, seed))
+            except DoesNotFit as error:
+                found.append(_not_run(one, checked, error, seed))
+            except Exception as error:
+                if failed is None or isinstance(error, Cancelled):
+                    raise
+                failed(one.name, error)
+                continue
+            if report is not None:
+                report(found[-1])
     return found
+
+
+def _not_run(one: Attack, checked: _Checked, error: DoesNotFit, seed: int | None) -> Finding:
+    return Finding(
+        one.name,
+        one.paper,
+        ThreatModel("none", "nothing", 0),
+        (),
+        Verdict.NOT_APPLICABLE,
+        f"The attack could not be run: {error.sentence}.",
+        claimed=checked[0],
+        effort=checked[2],
+        seed=seed,
+        details={"refusal": error.refusal},
+    )
+
+
+def attacks_on(target: object, claim: Claim | None = None, effort: str = "ci") -> list[Attack]:
+    """Return the attacks that a suite runs on a target."""
+    has_delta = claim is not None and claim.delta > 0
+    return [
+        one
+        for one in attacks()
+        if isinstance(target, one.target)
+        and not one.missing(target)
+        and (not one.only_asked or effort == "full")
+        and (has_delta or not one.needs_delta)
+    ]
 
 
 _Checked: TypeAlias = tuple[Claim | None, float | None, str]
@@ -240,6 +314,7 @@ def _run(
         series=outcome.series,
         worst=outcome.worst,
         assumptions=outcome.assumptions,
+        effort=effort,
         seed=seed,
         seconds=time.perf_counter() - begun_s,
         details=outcome.details,

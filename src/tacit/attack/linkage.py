@@ -1,6 +1,7 @@
 """Record linkage: published records matched with a register of people by what both hold (Sweeney 2000).
 
-A published cell may be generalised: `*`, a prefix (`130**`), a range (`20-29`, `[20, 30)`, `>=65`), a list (`{a, b}`).
+A published cell may be generalised: `*`, a prefix (`130**`), a range (`20-29`, `[20, 30)`, `>=65`, `65+`), a list
+(`{a, b}`); an empty cell and `?` fit every value.
 A record is linked if exactly one person of the register fits it, and no other record fits that person.
 
 Without a register the attacker is taken to know the quasi-identifiers of everybody in the table, and a record is at
@@ -21,7 +22,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.attack.confidence import clopper_pearson
 from tacit.attack.finding import Measurement, Series, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
 from tacit.attack.records import Records
@@ -32,12 +32,15 @@ COMBINED_MAX: Final = 4
 """How many columns are combined at most where the uniqueness of every combination is measured."""
 COLUMNS_COMBINED_MAX: Final = 8
 _RANGE: Final = re.compile(r"\s*([\[(]?)\s*(-?\d+(?:\.\d+)?)\s*(?:-|–|to|,|;)\s*(-?\d+(?:\.\d+)?)\s*([\])]?)\s*")
+MISSING: Final = (None, "", "?")
+"""Cells that fit every value."""
+_AT_LEAST: Final = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*\+\s*")
 _OPEN: Final = re.compile(r"\s*(>=|<=|>|<|≥|≤)\s*(-?\d+(?:\.\d+)?)\s*")
 
 
 def fits(cell: Any, value: Any) -> bool:
     """Return whether a value of a person agrees with a published cell, which may be generalised."""
-    if cell is None or cell == value:
+    if cell in MISSING or cell == value:
         return True
     if not isinstance(cell, str):
         return False
@@ -58,6 +61,8 @@ def fits(cell: Any, value: Any) -> bool:
         return (low < number if found[1] == "(" else low <= number) and (
             number < high if found[4] == ")" else number <= high
         )
+    if (found := _AT_LEAST.fullmatch(text)) is not None:
+        return number >= float(found[1])
     if (found := _OPEN.fullmatch(text)) is not None:
         limit = float(found[2])
         return {
@@ -71,11 +76,11 @@ def fits(cell: Any, value: Any) -> bool:
 
 def is_generalised(cell: Any) -> bool:
     """Return whether a published cell can stand for several values."""
-    if cell is None:
+    if cell in MISSING:
         return True
     if not isinstance(cell, str):
         return False
-    return "*" in cell or cell[:1] == "{" or bool(_RANGE.fullmatch(cell) or _OPEN.fullmatch(cell))
+    return "*" in cell or cell[:1] == "{" or any(one.fullmatch(cell) for one in (_RANGE, _OPEN, _AT_LEAST))
 
 
 class Matcher:
@@ -118,12 +123,18 @@ def uniqueness(records: Records, columns: Sequence[str]) -> float:
 
 
 def predicted_uniqueness(records: Records, columns: Sequence[str], random: np.random.Generator) -> float:
-    """Return the expected share of unique records if the columns were independent."""
-    logs = np.zeros(10_000)
+    """Return the expected share of unique records if the columns were independent.
+
+    The share of a record's own value is counted over the other records; with the record itself it would be too large
+    where most values are rare.
+    """
+    if records.size < 2:
+        return 1.0
+    drawn, share = 10_000, np.ones(10_000)
     for name in columns:
-        shares = np.array(list(Counter(records[name].tolist()).values())) / records.size
-        logs += np.log(random.choice(shares, size=len(logs), p=shares))
-    return float(np.mean(np.exp((records.size - 1) * np.log1p(-np.minimum(np.exp(logs), 1 - 1e-12)))))
+        counts = np.array(list(Counter(records[name].tolist()).values()))
+        share *= (random.choice(counts, size=drawn, p=counts / records.size) - 1) / (records.size - 1)
+    return float(np.mean((1 - share) ** (records.size - 1)))
 
 
 @attack(
@@ -138,15 +149,15 @@ def link(target: Table, setting: Setting) -> Outcome:
     columns, records = stated(target.quasi_identifiers, "quasi_identifiers"), target.records
     published = records.rows(columns)
     sizes = Counter(published)
-    linked, right, candidates = _linked(target, published, sizes)
+    linked, right = _linked(target, published, sizes)
     if right is not None:
         at_risk, what = right, "records linked to the right person"
     else:
         at_risk, what = len(linked), "records linked to one person" if target.register else "unique records"
-    low, high = clopper_pearson(at_risk, records.size, (1 - setting.confidence) / 2)
     people = target.register.size if target.register is not None else records.size
+    share = at_risk / min(people, records.size)
     measurements = [
-        Measurement(f"share of {what}", at_risk / records.size, (low, high), baseline=1 / people),
+        Measurement(f"people at risk, by {what}", share, baseline=1 / people),
         Measurement(
             "share of unique records",
             uniqueness(records, columns),
@@ -163,11 +174,11 @@ def link(target: Table, setting: Setting) -> Outcome:
             0,
         ),
         tuple(measurements),
-        low,
-        "Clopper-Pearson bound",
-        power_of_share("a table in which every record is linked", records.size, setting),
+        share,
+        "everybody in both the table and the register was attacked: the share is exact",
+        power_of_share("a table in which every record is linked", setting),
         series=_narrowing(target, columns),
-        worst=_worst(target, linked, candidates),
+        worst=_worst(target, linked),
         details={"uniqueness": _combinations(records, columns), "linked": len(linked), "records": records.size},
         bounds="a share of people identified",
     )
@@ -175,15 +186,19 @@ def link(target: Table, setting: Setting) -> Outcome:
 
 def _linked(
     target: Table, published: list[tuple[Any, ...]], sizes: Counter[tuple[Any, ...]]
-) -> tuple[dict[int, int], int | None, dict[int, int]]:
-    """Return the person of each linked record, how many links are right, and how many people fit some records."""
+) -> tuple[dict[int, int], int | None]:
+    """Return the person of each linked record, and how many links are right if that is known."""
     if target.register is None:
         alone = {index: index for index, row in enumerate(published) if sizes[row] == 1}
-        return alone, None, {}
+        return alone, None
     if target.identity is None:
         raise InvalidInput("a register needs identity, the column that names its people", name="identity")
     matcher = Matcher(target.register, stated(target.quasi_identifiers, "quasi_identifiers"))
     fitting = {row: matcher.people(row) for row in sizes}
+    if not any(fitting.values()):
+        raise InvalidInput(
+            "no person of the register fits a record of the table; compare their spellings", name="register"
+        )
     linked = {
         index: fitting[row][0] for index, row in enumerate(published) if sizes[row] == 1 and len(fitting[row]) == 1
     }
@@ -194,8 +209,10 @@ def _linked(
         if len(target.truth) != len(published):
             raise InvalidInput("truth must name the person of each record", name="truth")
         names = target.register[target.identity]
-        right = sum(1 for index, person in linked.items() if names[person] == target.truth[index])
-    return linked, right, {index: len(fitting[row]) for index, row in enumerate(published)}
+        if not {str(one) for one in names} & {str(one) for one in target.truth}:
+            raise InvalidInput("no identity of the register is among truth; compare their spellings", name="truth")
+        right = sum(1 for index, person in linked.items() if str(names[person]) == str(target.truth[index]))
+    return linked, right
 
 
 def _narrowing(target: Table, columns: Sequence[str]) -> tuple[Series, ...]:
@@ -218,7 +235,7 @@ def _combinations(records: Records, columns: Sequence[str]) -> dict[str, float]:
     }
 
 
-def _worst(target: Table, linked: dict[int, int], candidates: dict[int, int]) -> tuple[dict[str, Any], ...]:
+def _worst(target: Table, linked: dict[int, int]) -> tuple[dict[str, Any], ...]:
     columns, shown = target.quasi_identifiers or (), []
     for index, person in list(linked.items())[:5]:
         one: dict[str, Any] = {name: target.records[name][index] for name in columns}

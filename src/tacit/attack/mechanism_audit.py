@@ -2,19 +2,21 @@
 
 Half of the outputs serve the search for an event that tells the inputs apart, the other half its measurement: the event
 is fixed before the outputs that count are looked at, so the Clopper-Pearson bounds hold. Outputs are reduced to one
-score: a number is its own; of vectors the best linear direction (Fisher), the coordinates and their sum are tried;
-anything else is a category. Scores are cut into cells, cells are ordered by how much likelier they are under one
-input, and the event is the run of first cells with the greatest bound.
+score: a number is its own; of vectors the best linear direction (Fisher), the coordinates and their sum are tried; of
+anything else each number in it, and the rest as a category. Scores are cut into cells, cells are ordered by how much
+likelier they are under one input, and the event is the run of first cells with the greatest bound.
 
 Of several pairs of neighbours, the most promising is sought by successive halving, with outputs that are not used
-again.
+again. Where pairs are proposed by a function, each proposal starts from the best pair so far (an evolution strategy
+with one parent).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +26,7 @@ from tacit.attack.confidence import clopper_pearson, epsilon_of_counts, epsilons
 from tacit.attack.finding import Finding, Measurement, Power, ThreatModel
 from tacit.attack.guesses import roc
 from tacit.attack.kit import Outcome, Setting, attack, run
-from tacit.attack.targets import Mechanism
+from tacit.attack.targets import Mechanism, Pair, Propose
 from tacit.privacy.errors import OutOfRange
 from tacit.privacy.numbers import whole
 
@@ -34,8 +36,14 @@ PAPER: Final = (
 )
 CELLS: Final = 64
 """How many cells scores are cut into."""
+SEARCH_ERROR: Final = 1e-4
+"""The error of bounds in the search for an event, as a share of that of its measurement."""
 COORDINATES_MAX: Final = 32
 SAMPLES_MIN: Final = 100
+EXACT_MAX: Final = 2**53
+"""Up to this size doubles tell whole numbers apart."""
+PROPOSALS: Final = (24, 100, 400)
+"""How many pairs are tried where they are proposed, by effort; a quarter of them before the best is varied."""
 RIDGE: Final = 1e-12
 """Added to the variances, as a share of them, where the best direction is computed."""
 
@@ -80,9 +88,7 @@ def audit(
 @attack("mechanism_audit", Mechanism, paper=PAPER, summary="lower bound on epsilon from outputs on neighbours")
 def audit_mechanism(target: Mechanism, setting: Setting) -> Outcome:
     """Return the lower bound on epsilon that outputs on two neighbours show."""
-    wanted = target.samples or setting.scaled(10_000, 100_000, 1_000_000)
-    if whole("samples", wanted) < SAMPLES_MIN:
-        raise OutOfRange(f"an audit needs at least {SAMPLES_MIN} outputs for each input", name="samples", value=wanted)
+    wanted = enough_samples(target, setting.scaled(10_000, 100_000, 1_000_000))
     x, neighbour, searched = _most_promising(target, wanted, setting)
     ones = target.sample(x, wanted, setting.random)
     others = target.sample(neighbour, wanted, setting.random)
@@ -91,7 +97,7 @@ def audit_mechanism(target: Mechanism, setting: Setting) -> Outcome:
     bound = epsilon_of_counts(true_positives, tested, false_positives, tested, delta, confidence)
     again = target.sample(x, wanted, setting.random)
     _, null_true, null_false, _ = _measured(ones, again, delta, confidence)
-    revealed = epsilon_of_counts(tested, tested, 0, tested, delta, confidence)
+    revealed = planted_bound(ones, others, setting)
     half = wanted // 2
     return Outcome(
         ThreatModel("outputs of the mechanism", "both inputs", 2 * wanted + searched),
@@ -117,25 +123,68 @@ def audit_mechanism(target: Mechanism, setting: Setting) -> Outcome:
             setting.refutes(revealed),
         ),
         roc=roc(event.score(ones[half:]), event.score(others[half:]), setting),
-        details={"samples": wanted, "inputs_tried": len(target.pairs), "delta": delta},
+        details={"samples": wanted, "inputs_tried": len(target.pairs) or setting.scaled(*PROPOSALS), "delta": delta},
     )
+
+
+def enough_samples(target: Mechanism, by_effort: int) -> int:
+    """Return how many outputs are drawn for each input, or raise OutOfRange for too few."""
+    wanted = whole("samples", target.samples or by_effort)
+    if wanted < SAMPLES_MIN:
+        raise OutOfRange(f"an audit needs at least {SAMPLES_MIN} outputs for each input", name="samples", value=wanted)
+    return wanted
+
+
+def planted_bound(ones: Outputs, others: Outputs, setting: Setting) -> float:
+    """Return the bound of the same search and measurement on outputs of which each also names its input."""
+    _, first, second, tested = _measured(_named(ones, 1.0), _named(others, 0.0), setting.delta, setting.confidence)
+    return epsilon_of_counts(first, tested, second, tested, setting.delta, setting.confidence)
+
+
+def _named(outputs: Outputs, name: float) -> Outputs:
+    """Return outputs that name their input: by a number beside numbers, and by a text beside anything else."""
+    matrix = _as_matrix(outputs)
+    if matrix is None:
+        return [(f"input {name:g}", one) for one in outputs]
+    return np.column_stack([np.full(len(matrix), name), matrix])
 
 
 def _most_promising(target: Mechanism, samples: int, setting: Setting) -> tuple[Any, Any, int]:
     """Return the pair of neighbours whose outputs differ most, and how many outputs the search took."""
+    if target.propose is not None:
+        return _evolved(target, target.propose, samples, setting)
     pairs, drawn = list(target.pairs), 0
     count = max(SAMPLES_MIN, samples // (4 * max(1, math.ceil(math.log2(max(2, len(pairs)))))))
     while len(pairs) > 1:
         each = max(SAMPLES_MIN, count // len(pairs))
         found = []
         for x, neighbour in pairs:
-            ones, others = (target.sample(one, each, setting.random) for one in (x, neighbour))
-            _, first, second, tested = _measured(ones, others, setting.delta, setting.confidence)
-            found.append(epsilon_of_counts(first, tested, second, tested, setting.delta, 0.5))
+            found.append(_promise(target, (x, neighbour), each, setting))
             drawn += 2 * each
         order = np.argsort(found)[::-1]
         pairs = [pairs[index] for index in order[: len(pairs) // 2]]
     return (*pairs[0], drawn)
+
+
+def _evolved(target: Mechanism, propose: Propose, samples: int, setting: Setting) -> tuple[Any, Any, int]:
+    """Return the best of the proposed pairs, and how many outputs the search took."""
+    proposals = setting.scaled(*PROPOSALS)
+    each = max(SAMPLES_MIN, samples // proposals)
+    best = propose(setting.random, None)
+    most = _promise(target, best, each, setting)
+    for number in range(1, proposals):
+        pair = propose(setting.random, None if number < proposals // 4 else best)
+        found = _promise(target, pair, each, setting)
+        if found > most:
+            best, most = pair, found
+    return (*best, 2 * each * proposals)
+
+
+def _promise(target: Mechanism, pair: Pair, samples: int, setting: Setting) -> float:
+    """Return how much outputs on a pair differ, for the search alone."""
+    ones, others = (target.sample(one, samples, setting.random) for one in pair)
+    _, first, second, tested = _measured(ones, others, setting.delta, setting.confidence)
+    return epsilon_of_counts(first, tested, second, tested, setting.delta, 0.5)
 
 
 def _measured(ones: Outputs, others: Outputs, delta: float, confidence: float) -> tuple[Event, int, int, int]:
@@ -147,7 +196,12 @@ def _measured(ones: Outputs, others: Outputs, delta: float, confidence: float) -
 
 
 def find_event(ones: Outputs, others: Outputs, delta: float, confidence: float) -> Event:
-    """Return the event among all scores and orders of cells that has the greatest bound on these outputs."""
+    """Return the event among all scores and orders of cells that has the greatest bound on these outputs.
+
+    Cells are ordered by the outputs that the bound is computed from, so a lucky few in a tail look better than they
+    are; bounds at a confidence far above that of the measurement prefer events that are seen often.
+    """
+    strict = 1 - (1 - confidence) * SEARCH_ERROR
     best: tuple[float, Event] | None = None
     for score in _scores(ones, others):
         first, second = score(ones), score(others)
@@ -161,7 +215,9 @@ def find_event(ones: Outputs, others: Outputs, delta: float, confidence: float) 
                 continue
             ends = np.unique(np.geomspace(1, len(order) - 1, 24).astype(int)) - 1
             inside, accused = np.cumsum(positive[order])[ends], np.cumsum(negative[order])[ends]
-            bounds = epsilons_of_counts(inside, len(first), accused, len(second), delta, confidence)
+            bounds = epsilons_of_counts(inside, len(first), accused, len(second), delta, strict)
+            if not bounds.any():  # too few outputs for it
+                bounds = 1e-6 * epsilons_of_counts(inside, len(first), accused, len(second), delta, confidence)
             place = int(np.argmax(bounds))
             if best is None or bounds[place] > best[0]:
                 chosen = np.zeros(len(order), dtype=bool)
@@ -176,7 +232,7 @@ def _scores(ones: Outputs, others: Outputs) -> list[Score]:
     """Return the functions that reduce outputs to numbers, fitted to some outputs."""
     first, second = _as_matrix(ones), _as_matrix(others)
     if first is None or second is None or first.shape[1] != second.shape[1]:
-        return [_categories(ones, others)]
+        return _mixed_scores(ones, others)
     width = first.shape[1]
     if width == 1:
         return [lambda outputs: _column(outputs, 0)]
@@ -184,31 +240,78 @@ def _scores(ones: Outputs, others: Outputs) -> list[Score]:
         spread = np.cov(first.T) + np.cov(second.T)
         ridge = RIDGE * np.diag(np.maximum(np.diag(spread), 1e-300))
         direction = np.linalg.lstsq(spread + ridge, first.mean(0) - second.mean(0), rcond=None)[0]
-    found: list[Score] = [lambda outputs, line=line: _projected(outputs, line) for line in (direction, np.ones(width))]  # type: ignore[misc]
-    found += [lambda outputs, index=index: _column(outputs, index) for index in range(min(width, COORDINATES_MAX))]  # type: ignore[misc]
-    return found
+    found: list[Score] = [partial(_projected, direction=line) for line in (direction, np.ones(width))]
+    return found + [partial(_column, index=index) for index in range(min(width, COORDINATES_MAX))]
+
+
+def _mixed_scores(ones: Outputs, others: Outputs) -> list[Score]:
+    """Return the scores of outputs with texts or of different lengths: each number, and the rest as a category."""
+    width = min(COORDINATES_MAX, max(len(_parts(one)[0]) for outputs in (ones, others) for one in outputs))
+    return [_categories(ones, others), *(partial(_part, index=index) for index in range(width))]
 
 
 def _as_matrix(outputs: Outputs) -> NDArray[np.float64] | None:
     """Return outputs as rows of numbers, or None where they are no numbers or of different lengths."""
     try:
-        found = np.asarray(outputs, dtype=np.float64)
+        written = np.asarray(outputs)
+        found = written.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
+    if written.dtype.kind in "iuO" and (np.abs(found) > EXACT_MAX).any():
+        return None  # integers that doubles do not tell apart
     return found.reshape(len(found), -1) if found.ndim and found.size else None
 
 
 def _column(outputs: Outputs, index: int) -> Scores:
     found = _as_matrix(outputs)
-    assert found is not None
+    if found is None or index >= found.shape[1]:
+        return _part(outputs, index)
     return _finite(found[:, index])
 
 
 def _projected(outputs: Outputs, direction: Scores) -> Scores:
     found = _as_matrix(outputs)
-    assert found is not None
+    if found is None or found.shape[1] != len(direction):
+        return np.zeros(len(outputs))
     with np.errstate(all="ignore"):
         return _finite(found @ direction)
+
+
+def _part(outputs: Outputs, index: int) -> Scores:
+    """Return one of the numbers of each output, NaN where it has fewer."""
+    found = [_parts(one)[0] for one in outputs]
+    return _finite(np.array([numbers[index] if index < len(numbers) else math.nan for numbers in found]))
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _parts(output: Any) -> tuple[list[float], tuple[Any, ...]]:
+    """Return the number of numbers in an output and the numbers, and everything else of it."""
+    numbers: list[float] = []
+    others: list[Any] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, Mapping):
+            for key in sorted(value, key=repr):
+                others.append(key)
+                walk(value[key])
+        elif isinstance(value, list | tuple | set | frozenset | np.ndarray):
+            for one in sorted(value, key=repr) if isinstance(value, set | frozenset) else value:
+                walk(one)
+        elif isinstance(value, int | np.integer) and abs(int(value)) > EXACT_MAX:
+            others.append(int(value))
+        elif isinstance(value, bool | int | float | np.number | np.bool_):
+            numbers.append(_float(value))
+        else:
+            others.append(value if isinstance(value, str | None) else repr(value))
+
+    walk(output)
+    return [float(len(numbers)), *numbers], tuple(others)
 
 
 def _finite(scores: Scores) -> Scores:
@@ -217,18 +320,14 @@ def _finite(scores: Scores) -> Scores:
 
 
 def _categories(ones: Outputs, others: Outputs) -> Score:
-    """Return the score of outputs that are no numbers: the place of the value among those seen, by likelihood ratio."""
-    counts: dict[Hashable, list[int]] = {}
+    """Return the score of what is no number in outputs: its place among those seen, by likelihood ratio."""
+    counts: dict[tuple[Any, ...], list[int]] = {}
     for index, outputs in enumerate((ones, others)):
         for one in outputs:
-            counts.setdefault(_key(one), [0, 0])[index] += 1
+            counts.setdefault(_parts(one)[1], [0, 0])[index] += 1
     order = sorted(counts, key=lambda one: (counts[one][0] + 0.5) / (counts[one][1] + 0.5))
     places = {one: place + 1.0 for place, one in enumerate(order)}
-    return lambda outputs: np.array([places.get(_key(one), 0.0) for one in outputs])
-
-
-def _key(output: Any) -> Hashable:
-    return output if isinstance(output, str | int | float | bool | None) else repr(output)
+    return lambda outputs: np.array([places.get(_parts(one)[1], 0.0) for one in outputs])
 
 
 def _edges(scores: Scores) -> Scores:

@@ -34,23 +34,40 @@ def page(findings: Sequence[Finding], title: str = "Findings") -> str:
     ranked = sorted(findings, key=lambda one: order.index(one.verdict))
     counts = {verdict: sum(one.verdict is verdict for one in findings) for verdict in order}
     summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    body = "".join(section(one) for one in ranked)
+    body = "".join(section(one, place) for place, one in enumerate(ranked))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>'
-        f"<body><h1>{escape(title)}</h1><p>{escape(summary)}</p>{body}</body></html>"
+        f"<body><h1>{escape(title)}</h1><p>{escape(summary)}</p>{_index(ranked)}{body}</body></html>"
     )
 
 
-def section(finding: Finding) -> str:
+def _index(findings: Sequence[Finding]) -> str:
+    """Return a table of several findings, each a link to its section."""
+    if len(findings) < 2:
+        return ""
+    rows = "".join(
+        f'<tr><td><a href="#finding-{place}">{escape(_name(one))}</a></td><td style="color:{COLOURS[one.verdict]}">'
+        f"{escape(one.verdict)}</td><td>{'' if one.claimed is None else escape(one.claimed.words)}</td>"
+        f"<td>{'' if one.lower_bound is None else f'at least {_number(one.lower_bound)}'}</td></tr>"
+        for place, one in enumerate(findings)
+    )
+    return f"<table><tr><th>attack</th><th>verdict</th><th>claimed</th><th>shown</th></tr>{rows}</table>"
+
+
+def _name(finding: Finding) -> str:
+    return ", ".join(filter(None, (finding.target, finding.attack.replace("_", " "))))
+
+
+def section(finding: Finding, place: int = 0) -> str:
     """Return one finding as a section of HTML."""
     colour = COLOURS[finding.verdict]
     rows = [
         ("claimed", finding.claimed.words if finding.claimed is not None else "nothing"),
         ("shown", _shown(finding)),
         ("attacker", f"{finding.threat_model.access}; knows {finding.threat_model.knowledge}"),
-        ("questions", f"{finding.threat_model.questions:,}"),
-        *((one.name, _figures(one)) for one in finding.measurements),
+        ("queries", f"{finding.threat_model.queries:,}"),
+        *((one.name, figures(one)) for one in finding.measurements),
     ]
     if finding.power is not None:
         rows.append(
@@ -62,7 +79,7 @@ def section(finding: Finding) -> str:
     pictures = [_roc_plot(finding)] if finding.roc else []
     pictures += [_series_plot(one) for one in finding.series if one.points]
     return (
-        f'<section><h2>{escape(finding.attack.replace("_", " "))}: <span class="verdict" style="color:{colour}">'
+        f'<section id="finding-{place}"><h2>{escape(_name(finding))}: <span class="verdict" style="color:{colour}">'
         f"{escape(finding.verdict)}</span></h2><p>{escape(finding.reason)}</p>"
         f"{_table(rows)}{''.join(map(_drawn, pictures))}{_worst(finding)}</section>"
     )
@@ -75,7 +92,8 @@ def _shown(finding: Finding) -> str:
     return f"at least {_number(finding.lower_bound)} at {finding.confidence:.2%} ({finding.method}{correction})"
 
 
-def _figures(one: Measurement) -> str:
+def figures(one: Measurement) -> str:
+    """Return a measurement beside what it is compared with, in words."""
     parts = [_number(one.value)]
     if one.bounds is not None:
         parts.append(f"between {_number(one.bounds[0])} and {_number(one.bounds[1])}")
@@ -112,16 +130,25 @@ def _drawn(spec: Spec) -> str:
 def _roc_plot(finding: Finding) -> Spec:
     measured = [
         {"x": one.false_positive_rate, "y": one.true_positive_rate, "low": one.true_positive_bounds[0],
-         "high": one.true_positive_bounds[1]}
+         "high": one.true_positive_bounds[1], "left": one.false_positive_bounds[0],
+         "right": one.false_positive_bounds[1]}
         for one in finding.roc
     ]  # fmt: skip
-    ceiling = [{"x": one.false_positive_bounds[1], "y": one.ceiling} for one in finding.roc if one.ceiling is not None]
+    claim, rates = finding.claimed, [place / 100 for place in range(101)]
+    ceiling = []
+    if claim is not None and claim.epsilon is not None:
+        ceiling = [{"x": rate, "y": claim.true_positive_rate(rate)} for rate in rates]
     layers: list[Spec] = [
         {"data": {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]}, "mark": {"type": "line", **COMPARISON}},
         {
             "data": {"values": measured},
             "mark": {"type": "rule", "color": ACCENT},
             "encoding": {"y": {"field": "low"}, "y2": {"field": "high"}},
+        },
+        {
+            "data": {"values": measured},
+            "mark": {"type": "rule", "color": ACCENT},
+            "encoding": {"x": {"field": "left"}, "x2": {"field": "right"}},
         },
         {"data": {"values": measured}, "mark": {"type": "point", "filled": True, "color": ACCENT, "size": 60}},
     ]

@@ -99,7 +99,7 @@ def deanonymize(target: Table, setting: Setting) -> Outcome:
         ),
         low,
         "Clopper-Pearson bound",
-        power_of_share("rows in which everybody is named", len(people), setting),
+        power_of_share("rows in which everybody is named", setting, len(people)),
         worst=tuple(sorted(worst, key=lambda one: -one["lead"])[:5]),
         details={"entities": entities, "people": len(people), "eccentricity": ECCENTRICITY},
         bounds="a share of people identified",

@@ -280,7 +280,7 @@ class _Model:
 
 
 @attack(
-    "reconstruction",
+    "table_reconstruction",
     Statistics,
     paper="Garfinkel, Abowd, Martindale 2018",
     summary="databases that fit published counts, means and medians, and the records in all of them",

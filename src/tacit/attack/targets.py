@@ -7,19 +7,35 @@ target reaches into an engine, a ledger or a file: interfaces are called, tables
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.attack.records import Records
 from tacit.privacy.errors import BudgetExceeded, EmptyInput, InvalidInput, OutOfRange, QueryRefused, WrongType
-from tacit.privacy.numbers import positive, whole
+from tacit.privacy.numbers import not_negative, positive, whole
+
+
+class DoesNotFit(InvalidInput):
+    """The target is too small for an attack, or is none of its kind; suites then call the attack not applicable.
+
+    `sentence` is fixed text; `refusal`, which the message adds, is what the interface said and may quote a person.
+    """
+
+    def __init__(self, sentence: str, *, name: str | None = None, refusal: str = "") -> None:
+        super().__init__(f"{sentence}: {refusal}" if refusal else sentence, name=name)
+        self.sentence, self.refusal = sentence, refusal
+
 
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.float64]
+Bits = Sequence[Any] | NDArray[Any]
+"""A truth value for each person or canary."""
 
 PEOPLE_MAX: Final = 100_000
 
@@ -127,7 +143,9 @@ class QueryInterface:
     Either `ask` is a function of a mask over the people that returns a number; or it is a curator, a client or a
     function of SQL, and `table`, `unit` (the column with the ids of people), `ids` and `secret` (a condition of SQL)
     say how a count is written. `truth` holds the secrets, for scoring. `epsilon` is what the attacker may spend in
-    all; each question gets an even part.
+    all; each question gets an even part, and at least `epsilon_min`, the least that the interface takes.
+
+    The table may hold other people, too, whom no query counts, unless `whole_table` says that these are all.
 
     With `make` instead of `ask` the secrets are drawn by the attack, independent and uniform, and `make(secrets)`
     returns the interface over them: the lower bound then rests on no assumption about the data.
@@ -138,23 +156,25 @@ class QueryInterface:
         ask: Any = None,
         *,
         people: int | None = None,
-        truth: Sequence[Any] | None = None,
+        truth: Bits | None = None,
         make: Callable[[Mask], Any] | None = None,
         table: str | None = None,
         unit: str | None = None,
         ids: Sequence[Any] | None = None,
         secret: str | None = None,
         epsilon: float | None = None,
+        epsilon_min: float = 0.0,
         analyst: str | None = None,
-        known: object = None,
+        whole_table: bool | None = None,
     ) -> None:
         if (ask is None) == (make is None):
             raise InvalidInput("state either ask, an interface, or make, a function that makes one", name="ask")
         self.source, self.make = ask, make
         self.table, self.unit, self.secret, self.analyst = table, unit, secret, analyst
         self.ids = None if ids is None else list(ids)
-        self.known = None if known is None else Records.of(known)
+        self.whole_table = make is not None if whole_table is None else bool(whole_table)
         self.epsilon = None if epsilon is None else float(positive("epsilon", epsilon))
+        self.epsilon_min = float(not_negative("epsilon_min", epsilon_min))
         self.truth = None if truth is None else np.asarray([bool(one) for one in truth])
         counted = [len(one) for one in (self.truth, self.ids) if one is not None]
         counted += [] if people is None else [whole("people", people, at_least=1)]
@@ -171,8 +191,25 @@ class QueryInterface:
         if self.is_sql and self.ids is None:
             self.ids = list(range(self.people))
 
-    def open(self, random: np.random.Generator, questions: int) -> Interface:
-        """Return the interface, for a number of questions among which the attacker's epsilon is divided."""
+    def divided(self, attacks: int) -> QueryInterface:
+        """Return the interface with an even part of its epsilon, if all attacks ask the same one."""
+        if self.epsilon is None or self.make is not None:
+            return self
+        part = copy(self)
+        part.epsilon = self.epsilon / attacks
+        return part
+
+    def open(self, random: np.random.Generator, questions: int, least: int = 1) -> Interface:
+        """Return the interface, for a number of queries among which the attacker's epsilon is divided.
+
+        Raises DoesNotFit, before anything is asked, if epsilon does not suffice for the `least` number of queries.
+        """
+        if self.epsilon is not None and self.epsilon_min and self.epsilon / self.epsilon_min < min(least, questions):
+            raise DoesNotFit(
+                f"the attack needs at least {min(least, questions):,} queries, and epsilon suffices for "
+                f"{int(self.epsilon / self.epsilon_min):,}",
+                name="epsilon",
+            )
         if self.make is not None:
             truth = random.integers(0, 2, self.people).astype(bool)
             return Interface(self, self.make(truth), truth, questions, is_drawn=True)
@@ -185,6 +222,8 @@ class QueryInterface:
         where = f"({self.secret})"
         if question.is_written or not question.people.all():
             where += f" AND ({question.condition or self._listed(question.people)})"
+        if not self.whole_table:
+            where += f" AND ({self._listed(np.ones(self.people, dtype=bool), is_short=True)})"
         return f"SELECT COUNT(DISTINCT {self.unit}) AS n FROM {self.table} WHERE {where}"
 
     @staticmethod
@@ -194,9 +233,10 @@ class QueryInterface:
             return repr(value.item() if isinstance(value, np.generic) else value)
         return "'" + str(value).replace("'", "''") + "'"
 
-    def _listed(self, people: Mask) -> str:
+    def _listed(self, people: Mask, *, is_short: bool | None = None) -> str:
+        """Return the condition that selects people, by their ids or by those of the others if these are fewer."""
         assert self.ids is not None
-        is_short = people.sum() <= len(people) / 2
+        is_short = bool(people.sum() <= len(people) / 2) if is_short is None else is_short
         listed = [self.literal(one) for one, inside in zip(self.ids, people, strict=True) if inside == is_short]
         if not listed:
             return "FALSE"
@@ -209,22 +249,33 @@ class Interface:
     def __init__(self, target: QueryInterface, source: Any, truth: Mask, questions: int, *, is_drawn: bool) -> None:
         self.target, self.source, self.truth, self.is_drawn = target, source, truth, is_drawn
         self.asked = 0
+        self._attempts = 0
         self.refusal = ""
-        self.epsilon_each = None if target.epsilon is None else target.epsilon / questions
+        self.is_exhausted = False
+        """Whether no further question can be asked, whatever it is."""
+        self.epsilon_each, self._affordable = None, math.inf
+        if target.epsilon is not None:
+            self.epsilon_each = max(target.epsilon / questions, target.epsilon_min)
+            self._affordable = max(questions, 1)
+            if self.epsilon_each > target.epsilon / questions:
+                self._affordable = int(target.epsilon / self.epsilon_each)
 
     def count(self, question: Question) -> float | None:
         """Return the answer of a count; None once the interface has refused one for privacy."""
+        if self._attempts >= self._affordable:
+            self.refusal, self.is_exhausted = "the epsilon of the attack is spent", True
         if self.refusal:
             return None
+        self._attempts += 1  # one that fails may have been charged
         try:
             found = self._ask(question)
         except (BudgetExceeded, QueryRefused) as refusal:
-            self.refusal = refusal.message
+            self.refusal, self.is_exhausted = refusal.message, isinstance(refusal, BudgetExceeded)
             return None
         self.asked += 1
         return float(found)
 
-    def counts(self, questions: Sequence[Question]) -> Numbers:
+    def counts(self, questions: Iterable[Question]) -> Numbers:
         """Return the answers of counts, up to the first that is refused."""
         answers: list[float] = []
         for question in questions:
@@ -233,10 +284,6 @@ class Interface:
                 break
             answers.append(answer)
         return np.array(answers, dtype=np.float64)
-
-    def exact(self, question: Question) -> float:
-        """Return the true count, for the twin with a planted leak."""
-        return float(self.truth[question.people].sum())
 
     def _ask(self, question: Question) -> Any:
         if not self.target.is_sql:
@@ -249,12 +296,43 @@ class Interface:
         return released.rows[0]["n"]
 
 
+Pair: TypeAlias = tuple[Any, Any]
+Propose: TypeAlias = Callable[[np.random.Generator, Pair | None], Pair]
+
+
+def neighbouring_lists(length: int, low: float, high: float, *, replaces: bool = False) -> Propose:
+    """Return a function that proposes lists of numbers of which one person's is missing, or another, in the second.
+
+    Without a best pair the numbers are uniform or at an end of the range; near one, some of them are drawn again.
+    """
+    size, least, most = whole("length", length, at_least=1), float(low), float(high)
+    if not least < most:
+        raise OutOfRange("low must be below high", name="low", value=low)
+
+    def propose(random: np.random.Generator, best: Pair | None) -> Pair:
+        drawn = np.where(
+            random.random(size) < 0.5, random.choice([least, most], size), random.uniform(least, most, size)
+        )
+        values = drawn if best is None else np.where(random.random(size) < 2 / size, drawn, best[0])
+        place = int(random.integers(size))
+        if not replaces:
+            return values, np.delete(values, place)
+        other = values.copy()
+        other[place] = least if values[place] > (least + most) / 2 else most
+        return values, other
+
+    return propose
+
+
 class Mechanism:
     """A mechanism with two neighbouring inputs.
 
     `release` is a function of an input, or of an input and a random generator of numpy, or an object with a method
-    `release`. With `many=True` it is a function of an input and a number, and returns that many independent outputs.
-    `neighbours` may be a list of pairs in the place of `x` and `neighbour`; the pair that differs most is then sought.
+    `release`; one with a true attribute `releases_arrays` adds independent noise to every place of an array. With
+    `many=True` it is a function of an input and a number, and returns that many independent outputs.
+    `neighbours` may be a list of pairs in the place of `x` and `neighbour`; the pair whose outputs differ most is then
+    sought. It may also be a function of a random generator and the best pair so far (at first None) that proposes the
+    next pair, such as `neighbouring_lists`.
     """
 
     def __init__(
@@ -263,23 +341,35 @@ class Mechanism:
         x: Any = None,
         neighbour: Any = None,
         *,
-        neighbours: Sequence[tuple[Any, Any]] | None = None,
+        neighbours: Sequence[Pair] | Propose | None = None,
         many: bool = False,
         samples: int | None = None,
     ) -> None:
         self.release = release.release if hasattr(release, "release") else release
         if not callable(self.release):
             raise WrongType("a mechanism must be a function or have a method release", name="mechanism")
-        self.pairs = [(x, neighbour)] if neighbours is None else list(neighbours)
-        if not self.pairs:
+        self.propose = neighbours if callable(neighbours) else None
+        self.pairs: list[Pair] = []
+        if neighbours is None:
+            self.pairs = [(x, neighbour)]
+        elif not callable(neighbours):
+            self.pairs = list(neighbours)
+        if not self.pairs and self.propose is None:
             raise EmptyInput("there must be at least one pair of neighbours", name="neighbours")
         self.many, self.samples = many, samples
-        self._vectorizes = hasattr(release, "release") and not many
+        self._vectorizes = getattr(release, "releases_arrays", False) and not many
+
+    def first_pair(self, random: np.random.Generator) -> Pair:
+        """Return a pair of neighbours without a search."""
+        return self.pairs[0] if self.propose is None else self.propose(random, None)
 
     def sample(self, x: Any, count: int, random: np.random.Generator) -> list[Any] | NDArray[Any]:
         """Return independent outputs for an input."""
         if self.many:
-            return _outputs(self.release(x, count))
+            found = _outputs(self.release(x, count))
+            if len(found) != count:
+                raise InvalidInput(f"the mechanism returned {len(found)} outputs instead of {count}", name="mechanism")
+            return found
         if self._vectorizes and isinstance(x, int | float | np.number):
             return _outputs(self.release(np.full(count, x)))  # array noise is independent in each place
         if _takes_random(self.release):
@@ -295,9 +385,7 @@ class Model:
     own.
     """
 
-    def __init__(
-        self, scores: Any, present: Sequence[Any], *, trainings: Literal["one", "independent"] = "one"
-    ) -> None:
+    def __init__(self, scores: Any, present: Bits, *, trainings: Literal["one", "independent"] = "one") -> None:
         self.scores = _vector("scores", scores)
         self.present = np.asarray([bool(one) for one in present])
         if len(self.scores) != len(self.present):

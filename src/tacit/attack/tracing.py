@@ -7,6 +7,7 @@ members it stands out once d is about n^2 times the square of the noise's share.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -15,12 +16,15 @@ from tacit.attack.confidence import best_guesses, clopper_pearson, one_run_epsil
 from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.guesses import roc
 from tacit.attack.kit import Outcome, Setting, attack, stated
-from tacit.attack.targets import Numbers, Statistics
-from tacit.privacy.errors import InvalidInput
+from tacit.attack.targets import DoesNotFit, Numbers, Statistics
 
 GUESSED_SHARE: Final = 0.2
 """The share of people about whom a guess is made, fixed before any score is looked at."""
-PEOPLE_MIN: Final = 20
+PEOPLE_MIN: Final = 40
+ASSUMED: Final = (
+    "each person was put into the group by an independent coin, so no outsider was chosen to match a member; where the "
+    "size of the group was fixed, exchanging a person costs up to twice the epsilon of adding one"
+)
 
 
 @attack(
@@ -37,7 +41,7 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
     people = np.concatenate([members, stated(target.outsiders, "outsiders")])
     present = np.arange(len(people)) < len(members)
     if len(people) < PEOPLE_MIN or not present.any() or present.all():
-        raise InvalidInput(f"tracing needs members and outsiders, at least {PEOPLE_MIN} in all", name="members")
+        raise DoesNotFit(f"tracing needs members and outsiders, at least {PEOPLE_MIN} in all", name="members")
     order = setting.random.permutation(len(people))
     people, present = people[order], present[order]
     prior = max(float(present.mean()), 1 - float(present.mean()))
@@ -55,18 +59,21 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
     _, leaked = attacked(members.mean(axis=0))
     _, nothing = attacked(reference + setting.random.normal(0, 0.01, len(reference)))
     low, high = clopper_pearson(right, guesses, (1 - setting.confidence) / 2)
-    ceiling = None if setting.claim is None or setting.claim.epsilon is None else setting.claim.accuracy
+    ceiling = None
+    if setting.claim is not None and setting.claim.epsilon is not None:
+        odds, gain = present.mean() / (1 - present.mean()), math.exp(-setting.claim.epsilon)
+        ceiling = min(1.0, float(1 / (1 + gain / odds) + 1 / (1 + gain * odds)) / 2 + setting.claim.delta)
     return Outcome(
         ThreatModel("published means", "the attributes of people and the means of the population", len(means)),
         (
-            Measurement("memberships guessed right", right / guesses, (low, high), baseline=prior, ceiling=ceiling),
+            Measurement("memberships guessed right", right / guesses, (low, high), baseline=0.5, ceiling=ceiling),
             Measurement("area under the curve", _area(scores[present], scores[~present]), baseline=0.5),
         ),
         bound(right),
         f"one run, {guesses} guesses fixed beforehand",
         Power("exact means of the members", bound(leaked), bound(nothing), setting.refutes(bound(leaked))),
         roc=roc(scores[present], scores[~present], setting),
-        assumptions=("members and outsiders were drawn from one population, independently",),
+        assumptions=(ASSUMED,),
         details={"attributes": len(means), "members": len(members), "guesses": guesses},
     )
 

@@ -92,6 +92,7 @@ def test_the_mean_posterior_is_below_its_bound_and_near_it(
     assert bound - prior <= 1.2 * (mean - prior) + 2 * delta
 
 
+@pytest.mark.sampled(80)
 @cases
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("level", LEVELS)
@@ -202,3 +203,17 @@ def test_what_is_said_of_an_attack_does_not_depend_on_a_delta_that_has_no_epsilo
     assert none.epsilon.upper == math.inf
     assert none.curve == small.curve
     assert none.sentence == small.sentence
+
+
+@pytest.mark.parametrize(
+    ("event", "prior", "said"),
+    [
+        (events.Pure(1.0), 0.2, "a prior of 20% that a person is in the data has a posterior between 8.4% and 40.5%"),
+        (events.Gaussian(1.5), 0.07, "a prior of 7% that a person is in the data has a posterior of at most 10.1%"),
+        (events.Gaussian(1.5), 0.95, "has a posterior of at most 95.2% on average after seeing the answers about a"),
+    ],
+)
+def test_a_sentence_is_about_the_prior_that_is_given(event: Event, prior: float, said: str) -> None:
+    told = meaning(event, 1e-6).sentence_for(prior)
+    assert said in told
+    assert ("above 90%" in told) == (prior == 0.07)

@@ -47,7 +47,9 @@ def test_a_plain_database_gives_its_secrets_away(database: Any, name: str) -> No
     assert attack.run(name, interface(database), 1.0, seed=1).verdict == "violates"
 
 
-@pytest.mark.parametrize("name", ["reconstruction", "differencing", "averaging", "errors"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("reconstruction", marks=pytest.mark.soak), "differencing", "averaging", "errors"]
+)
 def test_a_curator_gives_away_no_more_than_its_budget(curator: tacit.Curator, name: str) -> None:
     found = attack.run(name, interface(curator, 1.0), 1.0, seed=1)
     assert found.verdict in ("consistent", "underpowered")
@@ -64,11 +66,77 @@ def test_times_of_a_database_are_measured(database: Any) -> None:
     assert attack.run("timing", interface(database), 8.0, seed=1).verdict in ("consistent", "underpowered")
 
 
-def test_a_table_of_a_few_records_says_nothing_about_a_claim_of_much_risk() -> None:
-    few = attack.Table({"a": [1, 2, 3]}, quasi_identifiers=["a"])
-    assert attack.run("linkage", few, attack.Claim(risk=0.9)).verdict == "underpowered"
+def test_the_share_at_risk_in_a_table_is_exact() -> None:
+    """12 of 1,000 records are unique, which is above a claim of 1 %, whatever an interval for a sample would say."""
+    table = attack.Table({"a": [*range(12), *(99 for _ in range(988))]}, quasi_identifiers=["a"])
+    assert attack.run("linkage", table, attack.Claim(risk=0.01)).verdict == "violates"
+    assert attack.run("linkage", table, attack.Claim(risk=0.012)).verdict == "consistent"
+    homogeneous = attack.Table(
+        {"a": [0] * 6 + [1] * 94, "ill": ["yes"] * 6 + ["yes", "no"] * 47}, quasi_identifiers=["a"], sensitive="ill"
+    )
+    assert attack.run("attribute_linkage", homogeneous, attack.Claim(risk=0.05)).verdict == "violates"
+    assert attack.run("attribute_linkage", homogeneous, attack.Claim(risk=0.06)).verdict == "consistent"
+
+
+@pytest.mark.parametrize("epsilon_min", [0.0, 0.01, 0.0145])
+def test_an_epsilon_that_runs_out_is_no_error_that_tells_a_secret(epsilon_min: float) -> None:
+    random = np.random.default_rng(1)
+    silent = attack.QueryInterface(
+        make=lambda _: lambda _sql: random.normal(), people=140, table="visits", unit="id", secret="ill", epsilon=1.0,
+        epsilon_min=epsilon_min,
+    )  # fmt: skip
+    for seed in range(4):
+        found = attack.run("errors", silent, 1.0, seed=seed)
+        assert found.lower_bound == 0.0
+        assert set(found.details["outcomes"]) == {"answered"}
+
+
+def test_an_interface_that_refuses_everything_has_no_verdict() -> None:
+    def refuse(_sql: str) -> float:
+        raise tacit.QueryRefused("no")
+
+    silent = attack.QueryInterface(
+        make=lambda _: refuse, people=140, table="visits", unit="id", secret="ill", epsilon=1.0
+    )
+    with pytest.raises(InvalidInput, match="too few"):
+        attack.run("errors", silent, 1.0, seed=1)
 
 
 def test_an_interface_of_sql_without_its_unit_or_secret_is_refused() -> None:
     with pytest.raises(InvalidInput, match="needs table, unit and secret"):
         attack.QueryInterface(lambda sql: 0, table="visits", truth=[True])
+
+
+@pytest.mark.parametrize("name", ["reconstruction", "differencing", "averaging", "linear_sql"])
+def test_people_beside_those_who_are_attacked_hide_nobody(name: str) -> None:
+    others = pd.DataFrame({"id": range(PEOPLE, 2_000), "ill": [True, False] * ((2_000 - PEOPLE) // 2)})
+    with duckdb.connect() as connection:
+        connection.register("visits", pd.concat([ROWS, others]))
+        target = interface(lambda sql: connection.execute(sql).fetchone()[0])  # type: ignore[index]
+        assert attack.run(name, target, 1.0, seed=1).verdict == "violates"
+
+
+def test_an_attack_that_cannot_afford_its_queries_asks_none() -> None:
+    asked: list[str] = []
+    target = attack.QueryInterface(
+        lambda sql: asked.append(sql) or 0.0, table="visits", unit="id", secret="ill", ids=range(PEOPLE), truth=SECRETS,
+        epsilon=0.1, epsilon_min=0.01,
+    )  # fmt: skip
+    with pytest.raises(InvalidInput, match="needs at least 31 queries, and epsilon suffices for 10"):
+        attack.run("reconstruction", target, 0.1, seed=1)
+    assert not asked
+
+
+def test_queries_that_fail_after_their_charge_are_paid_from_the_epsilon_of_the_attack() -> None:
+    asked: list[str] = []
+
+    def fail(sql: str) -> float:
+        asked.append(sql)
+        raise tacit.EngineFailed("what was charged stays charged")
+
+    target = attack.QueryInterface(
+        fail, table="visits", unit="id", secret="ill", ids=range(PEOPLE), truth=SECRETS, epsilon=0.5, epsilon_min=0.01
+    )
+    with pytest.raises(InvalidInput, match="too few"):
+        attack.run("errors", target, 0.5, seed=1)
+    assert len(asked) <= 50

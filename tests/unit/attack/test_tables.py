@@ -56,11 +56,31 @@ def test_a_record_that_one_voter_fits_is_linked_to_its_name() -> None:
         truth=["governor", "somebody", "cousin", "nobody"],
     )  # fmt: skip
     found = attack.run("linkage", target, attack.Claim(risk=0.0), seed=1)
-    assert found.measurements[0].value == 0.5
+    assert found.measurements[0].value == pytest.approx(2 / 3)  # of the three voters
     assert {one["person"]: one["revealed"] for one in found.worst} == {"governor": "flu", "cousin": "flu"}
     assert found.verdict == "violates"
     assert dict(found.series[0].points) == {"zip": 2.0, "zip + born": 1.0, "zip + born + sex": 1.0}
     assert found.details["uniqueness"]["sex"] == 0.0
+
+
+def test_a_suite_scores_values_by_the_identities_of_records() -> None:
+    target = attack.Table(
+        PUBLISHED, quasi_identifiers=KNOWN, sensitive="diagnosis", register=VOTERS, identity="name",
+        truth=["governor", "somebody", "cousin", "nobody"],
+    )  # fmt: skip
+    found = {one.attack: one for one in attack.suite(target, attack.Claim(risk=0.5), seed=1)}
+    assert set(found) == {"linkage", "attribute_linkage"}
+    assert {one.name: one.value for one in found["attribute_linkage"].measurements}["values guessed right"] == 1.0
+
+
+def test_values_are_inferred_from_many_records_for_a_large_register() -> None:
+    random, people = np.random.default_rng(1), 20_000
+    columns = {"zip": random.integers(0, 1000, people), "age": random.integers(0, 90, people)}
+    target = attack.Table(
+        {**columns, "ill": random.integers(0, 2, people)}, quasi_identifiers=["zip", "age"], sensitive="ill",
+        register={**columns, "name": range(people)}, identity="name",
+    )  # fmt: skip
+    assert attack.run("attribute_linkage", target).seconds < 30  # each record against each person would take hours
 
 
 def test_a_person_who_fits_two_records_is_linked_to_neither() -> None:

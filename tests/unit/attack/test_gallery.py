@@ -1,0 +1,113 @@
+"""The gallery: each script, in its small form, shows what it says, and all of them are run and described."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gallery.__main__ import exhibit, names
+from gallery.common import Exhibit, adult, married, show
+from tests.style.rules import ROOT
+
+
+@pytest.fixture(autouse=True)
+def generated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TACIT_DATA", raising=False)
+
+
+def shown(name: str) -> Exhibit:
+    return exhibit(name, small=True)
+
+
+def test_every_script_is_run_by_make_and_has_its_line_and_its_story() -> None:
+    page = (ROOT / "gallery/README.md").read_text(encoding="utf-8")
+    assert len(names()) >= 7
+    for name in names():
+        assert f"[{name}]({name}.py)" in page
+        story = (ROOT / f"gallery/{name}.py").read_text(encoding="utf-8").split('"""')[1]
+        assert 5 <= len(story.strip().splitlines()) <= 12
+    outcome = subprocess.run(["make", "gallery", "--dry-run"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "-m gallery" in outcome.stdout
+
+
+def test_one_database_fits_the_block_and_many_fit_the_noisy_one(tmp_path: Path) -> None:
+    pytest.importorskip("ortools")
+    found = shown("census_block")
+    assert found["databases that fit all statistics"] == 1
+    assert found["databases that fit without 4A"] == 2
+    assert found["databases that fit without 2A and 2B"] == 8
+    assert found["certain records, without 2A and 2B"] == 4
+    assert found["databases without ages that fit, exact counts by two columns"] == 1
+    assert found["databases without ages that fit, tacit at epsilon 1"] != 1
+    show(found, tmp_path / "plots")
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == {"census_block.png", "census_block.svg"}
+
+
+def test_voters_like_the_governor_are_few_and_most_links_are_right() -> None:
+    found = shown("governors_record")
+    assert found["voters with his birth date, men in the ZIP code, mean of 3 lists"] < 3
+    assert found["links that are right"] > 0.7
+    assert found["unique by ZIP, birth date, sex, ZIP codes of one size"] == pytest.approx(0.86, abs=0.02)
+    by_median = [
+        found[f"unique by ZIP, birth date, sex, median ZIP code {median}, assumed"]
+        for median in ("2,000", "2,800", "4,000")
+    ]
+    assert by_median == sorted(by_median)
+
+
+def test_two_exact_counts_tell_a_secret() -> None:
+    assert shown("differencing")["secrets guessed right, exact counts of at least 10 people"] == 1
+
+
+def test_bounded_noise_averages_out_and_what_is_spent_in_all_is_said() -> None:
+    found = shown("averaging")
+    assert found["from 200 answers"] >= 0.9
+    (row,) = (
+        row for row in found.rows if row.figure == "tacit, epsilon 1 for each of 30 guesses, 30 in all: 2 answers"
+    )
+    assert row.published == ""
+    assert row.theory == "at most 0.731"
+    assert row.bounds is not None
+    assert row.bounds[0] < row.here < row.bounds[1]
+
+
+def test_all_counts_leave_at_most_four_times_their_error_wrong() -> None:
+    found = shown("dinur_nissim_exhaustive")
+    assert found["runs with more secrets wrong than 4 E"] == 0
+    assert found["secrets of 6 wrong at most, random noise within 3"] <= 1
+
+
+def test_random_counts_are_decoded_as_predicted() -> None:
+    found = shown("dinur_nissim_decoding")
+    assert found["bits recovered of 200, noise 0.25 sqrt(n)"] >= 0.97
+    assert found["tacit: noise over sqrt(n)"] > 5
+
+
+def test_sticky_noise_is_decoded_through_arithmetic_on_ids() -> None:
+    found = shown("diffix_query")
+    assert found["secrets recovered of 60, sticky noise of 2"] >= 0.9
+    assert found["tacit: noise over sqrt(n)"] > 5
+
+
+def test_people_of_adult_are_attacked_where_the_environment_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert married(2) is None
+    monkeypatch.setenv("TACIT_DATA", str(tmp_path))
+    assert adult() is None
+    (tmp_path / "adult").mkdir()
+    rows = "\n".join(f"{age},Married-civ-spouse" if age % 2 else f"{age},Divorced" for age in range(30, 42))
+    (tmp_path / "adult/train.csv").write_text(f"age,marital_status\n{rows}\n", encoding="utf-8")
+    secrets = married(4)
+    assert secrets is not None
+    assert secrets.tolist() == [False, True, False, True]
+    assert shown("differencing")["secrets guessed right, exact counts of at least 10 people"] == 1
+
+
+def test_a_script_shows_its_story_as_help() -> None:
+    command = [sys.executable, "-m", "gallery.census_block", "--help"]
+    outcome = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "Garfinkel" in outcome.stdout

@@ -1,0 +1,177 @@
+"""What is left of a finding without people: no id, secret or value of anybody, whichever attack found it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import tacit
+from tacit import attack
+from tacit.attack.table_reconstruction import Published, PublishedTables
+from tacit.privacy.errors import InvalidInput
+
+pytest.importorskip("ortools")
+
+PEOPLE = 12
+IDS = [f"person-{7731 + index}" for index in range(PEOPLE)]
+NUMBERS = [773_100_041 + index for index in range(PEOPLE)]
+SECRETS = np.arange(PEOPLE) % 2 == 0
+PLANTED = ("person-77", "7731", "ward-", "secret-", "entity-", "film-", "0.31415")
+"""What is in the ids, quasi-identifiers, secrets and attributes of people below."""
+
+
+def table(**more: Any) -> attack.Table:
+    wards = [f"ward-{index}" for index in range(PEOPLE)]
+    values = [f"secret-{index // 2}" for index in range(PEOPLE)]
+    return attack.Table(
+        {"ward": wards, "illness": values},
+        quasi_identifiers=["ward"],
+        sensitive="illness",
+        register={"ward": wards, "name": IDS},
+        identity="name",
+        **more,
+    )
+
+
+def rows_of_people() -> attack.Table:
+    films = [f"film-{index}-{item}" for index in range(PEOPLE) for item in range(3)]
+    whose = [f"entity-{index}" for index in range(PEOPLE) for _ in range(3)]
+    known = [name for name in IDS for _ in range(3)]
+    truth = {name: f"entity-{index}" for index, name in enumerate(IDS)}
+    return attack.Table(
+        {"who": whose, "film": films, "stars": [3] * len(films)},
+        entity="who", item="film", value="stars", truth=truth, identity="name",
+        register={"name": known, "film": films, "stars": [3] * len(films)},
+    )  # fmt: skip
+
+
+def interface(ids: list[Any], answers: int | None = None) -> attack.QueryInterface:
+    """An interface over a plain database, which refuses further questions by quoting them."""
+    truth, left, connection = SECRETS[: len(ids)], [answers], duckdb.connect()
+    connection.register("visits", pd.DataFrame({"id": ids, "ill": truth}))
+
+    def ask(sql: str) -> Any:
+        if left[0] is not None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise tacit.QueryRefused(f"no more answers, so none to {sql}")
+        return connection.execute(sql).fetchone()[0]  # type: ignore[index]
+
+    return attack.QueryInterface(ask, table="visits", unit="id", secret="ill", ids=ids, truth=truth)
+
+
+def statistics() -> attack.Statistics:
+    published = [Published("everybody", {}, 2), Published("the ill", {"illness": "secret-1"}, 1)]
+    published += [Published("one ward", {"ward": "ward-1", "illness": "secret-1"}, 1)]
+    domains = {"ward": ["ward-1", "ward-2"], "illness": ["secret-1", "secret-2"]}
+    return attack.Statistics.of_tables(PublishedTables(2, domains, published))
+
+
+def means() -> attack.Statistics:
+    people = 0.31415 + np.random.default_rng(1).integers(0, 2, (40, 50))
+    return attack.Statistics.of_means(people[:20].mean(0), people.mean(0), members=people[:20], outsiders=people[20:])
+
+
+def audited() -> attack.Mechanism:
+    return attack.Mechanism(lambda people, random: len(people) + random.laplace(), IDS, IDS[1:], samples=200)
+
+
+def canaries(trainings: Any) -> attack.Model:
+    scores = [0.31415 + index for index in range(40)]
+    return attack.Model(scores, [index % 2 for index in range(40)], trainings=trainings)
+
+
+TARGETS: dict[str, list[Callable[[], Any]]] = {
+    "linkage": [table, lambda: table(truth=IDS)],
+    "attribute_linkage": [table, lambda: table(other=table())],
+    "sparse_linkage": [rows_of_people],
+    "reconstruction": [lambda: interface(IDS, 60)],
+    "table_reconstruction": [statistics],
+    "linear_program": [lambda: interface(IDS, 30)],
+    "exhaustive": [lambda: interface(IDS[:6])],
+    "differencing": [lambda: interface(IDS, 21)],
+    "averaging": [lambda: interface(IDS, 201)],
+    "linear_sql": [lambda: interface(NUMBERS, 30)],
+    "timing": [lambda: interface(IDS)],
+    "errors": [lambda: interface(IDS)],
+    "consistency": [lambda: interface(IDS, 3)],
+    "tracing": [means],
+    "floating_point": [audited],
+    "mechanism_audit": [audited],
+    "canary_audit": [lambda: canaries("one"), lambda: canaries("independent")],
+    "gaussian_canary_audit": [lambda: canaries("one")],
+}
+SHOWN = {"linkage", "attribute_linkage", "sparse_linkage", "reconstruction", "linear_program", "differencing",
+         "averaging"}  # fmt: skip
+"""Attacks whose whole findings show somebody, by the records at risk or by the question that was refused."""
+
+
+def test_every_attack_is_tried() -> None:
+    assert TARGETS.keys() == {one.name for one in attack.attacks()}
+    tried = {(name, type(make())) for name, made in TARGETS.items() for make in made}
+    assert tried == {(one.name, one.target) for one in attack.attacks()}
+
+
+@pytest.mark.parametrize(("name", "make"), [(name, make) for name, made in TARGETS.items() for make in made])
+def test_nobody_is_in_what_is_left_of_a_finding(name: str, make: Callable[[], Any]) -> None:
+    found = attack.run(name, make(), attack.Claim(1.0, 1e-6, permit="7-x"), seed=1)
+    left = replace(found.without_people(), seconds=0.0)  # digits of a time could be those of an id
+    if name in SHOWN:
+        assert any(one in found.to_json() for one in PLANTED)
+    assert [one for one in PLANTED if one in left.to_json()] == []
+    assert attack.Finding.from_json(left.to_json()) == left
+    kept = ("verdict", "reason", "lower_bound", "measurements", "power", "claimed", "threat_model", "series", "seed")
+    assert [getattr(left, one) for one in kept] == [getattr(found, one) for one in kept]
+
+
+def test_numbers_stay_in_the_details_and_whatever_may_quote_a_person_does_not() -> None:
+    found = attack.run("averaging", interface(IDS, 201), 1.0, seed=1)
+    assert IDS[0][:9] in found.details["refusal"]
+    assert found.without_people().details == {"people": found.details["people"], "repeats": found.details["repeats"]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"attack": 5},
+        {"attack": None},
+        {"confidence": "0.95"},
+        {"confidence": True},
+        {"seed": 1.5},
+        {"seconds": float("nan")},
+        {"measurements": {}},
+        {"measurements": [{"name": "x", "value": "much"}]},
+        {"measurements": [{"name": "x", "value": 1.0, "bounds": [0.0]}]},
+        {"threat_model": {"access": "a", "knowledge": "k"}},
+        {"claimed": {"epsilon": [1.0]}},
+        {"power": []},
+        {"series": [{"title": "t", "x": "x", "y": "y", "points": [[["a"], 1.0]]}]},
+        {"worst": [5]},
+        {"assumptions": [5]},
+        {"details": []},
+        {"verdict": "safe"},
+        {"schema_version": 2},
+        {"another": 1},
+    ],
+    ids=str,
+)
+def test_a_document_with_a_field_of_another_type_is_refused(change: dict[str, Any]) -> None:
+    document = attack.run("linkage", table(), attack.Claim(risk=0.5), seed=1).to_dict()
+    assert attack.Finding.from_dict(document).to_dict() == document
+    with pytest.raises(InvalidInput, match="is no finding"):
+        attack.Finding.from_dict(document | change)
+    with pytest.raises(InvalidInput):
+        attack.Finding.from_json(json.dumps([document]))
+
+
+def test_nobody_is_in_what_is_left_of_a_suite_that_was_refused() -> None:
+    for found in attack.suite(interface(IDS, 1), 1.0, seed=1):
+        left = replace(found.without_people(), seconds=0.0)
+        assert [one for one in PLANTED if one in left.to_json()] == []
