@@ -26,6 +26,7 @@ from tacit.privacy import events
 from tacit.privacy.tables import Column, Kind, Table
 from tacit.stats.preparation import CommonOptions
 from tests.support.odd_arguments import ODD, failure, odd_calls, public, uncoded
+from tests.unit.server.cases import finding_of
 
 COUNT: Final = "SELECT COUNT(*) AS n, SUM(age) AS s FROM visits WHERE age < {}"
 FRESH: Final = itertools.count(100)
@@ -51,6 +52,7 @@ RECORDS: Final[dict[Callable[..., Any], dict[str, Any]]] = {
     accounting.meaning(LAPLACE, 1e-6).posterior: {"prior": 0.5},
     accounting.meaning(LAPLACE, 1e-6).posterior_chance: {"prior": 0.5, "level": 0.6},
     accounting.meaning(LAPLACE, 1e-6).expected_posterior: {"prior": 0.5},
+    accounting.meaning(LAPLACE, 1e-6).sentence_for: {"prior": 0.5},
     accounting.meaning(LAPLACE, 1e-6).true_positive_rate: {"false_positive_rate": 0.1},
 }
 METHODS: Final = public(tacit.Curator) - {"close"}
@@ -107,6 +109,8 @@ def usual(curator: tacit.Curator) -> dict[str, dict[str, Any]]:
         "cancel": {},
         "decide": {"request": "none", "granted": False, "by": "olga"},
         "explain": asked,
+        "findings": {"dataset": "visits"},
+        "keep_finding": {"finding": finding_of(), "dataset": "visits", "by": "olga"},
         "record_sources": {"names": ["labs"], "before": {}},
         "preview": asked,
         "refresh": {},
@@ -270,7 +274,9 @@ REMOTE: Final[dict[str, dict[str, Any]]] = {
     "decide": {"request": "r", "granted": True},
     "explain": {"sql": COUNT.format(7), "epsilon": 1.0},
     "file_request": {"dataset": "visits", "what": tacit.Cost(1.0, 0.0, 0.0), "reason": "more"},
+    "findings": {},
     "jobs": {},
+    "keep_finding": {"finding": finding_of(), "dataset": "visits"},
     "me": {},
     "preview": {"sql": COUNT.format(7), "epsilon": 1.0},
     "refresh": {"name": "visits"},

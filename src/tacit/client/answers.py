@@ -71,6 +71,7 @@ class RemotePreview(Preview):
             *(cost.epsilon, cost.delta, cost.rho),
             is_released=response.is_released,
             remaining=costs_of(response.remaining),
+            analyst=response.analyst,
             refusal=response.refusal,
             widths=response.widths,
             lines=tuple(map(line_of, response.lines)),
@@ -99,6 +100,8 @@ class RemoteRelease(RowConversions):
         """What was charged; nothing if the query had been answered before."""
         self.remaining: Final = costs_of(response.remaining)
         """What was left of each budget afterwards."""
+        self.analyst: Final = response.analyst
+        """Whose cap `remaining` takes into account; None if only the budget of the data set is charged."""
         self.permits: Final = tuple(map(RemotePermit, response.permits))
         self.datasets: Final = tuple(response.datasets)
         """The data sets that were charged."""
@@ -224,6 +227,8 @@ class RemoteAnswer(Answer):
         super().__init__(plan, (), response.cost.cost, cast("Permit | None", permit), "")
         self.remaining: Final[dict[str, Cost]] = costs_of(response.remaining)
         """What was left of the budget afterwards."""
+        self.analyst: Final = response.analyst
+        """Whose cap `remaining` takes into account; None if only the budget of the data set is charged."""
         self.facts: Final = response.facts
         """Further results: of a test, its p-value, statistic and estimate."""
         self._card: Final = response.card
@@ -246,7 +251,7 @@ class RemoteAnswer(Answer):
 
     @property
     def coverage(self) -> tuple[str, ...]:
-        """Which rows are in no cell or group."""
+        """Which rows are left out."""
         return self._coverage
 
     @property

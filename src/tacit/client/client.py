@@ -47,11 +47,13 @@ from tacit.wire.requests import (
     BudgetRequest,
     DecisionRequest,
     EpochRequest,
+    FindingRequest,
     MoreBudgetRequest,
 )
 from tacit.wire.responses import (
     AuditResponse,
     BudgetResponse,
+    FindingResponse,
     JobResponse,
     MeResponse,
     MoreBudgetResponse,
@@ -68,7 +70,9 @@ from tacit.wire.values import encode_number
 if TYPE_CHECKING:
     import httpx
 
+    from tacit.attack import Finding
     from tacit.client.queries import Statistics
+    from tacit.curator.curated_findings import CuratedFinding
 
 
 class Client:
@@ -291,6 +295,23 @@ class Client:
         body = DecisionRequest.of(granted=truth_value("granted", granted), note=note)
         return request_of(self._transport.post(MoreBudgetResponse, "requests", number, "decision", body=body))
 
+    def keep_finding(self, finding: Finding, dataset: str | None = None) -> CuratedFinding:
+        """Keep a finding of `tacit.attack`, without people, about the permit of its claim, or about a data set."""
+        from tacit.attack import Finding
+
+        left = instance("finding", finding, Finding, "a Finding of tacit.attack").without_people()
+        body = FindingRequest.of(finding=left.to_dict(), dataset=dataset)
+        return _finding_of(self._transport.post(FindingResponse, "findings", body=body))
+
+    def findings(self, dataset: str | None = None, permit: object = None) -> list[CuratedFinding]:
+        """Return the visible findings, oldest first: of a data set or all, for a permit or all; requested in pages."""
+        found: list[CuratedFinding] = []
+        query = {"dataset": dataset, "permit": None if permit is None else str(permit), "first": 1}
+        while page := self._transport.get_list(FindingResponse, "findings", query=query):
+            found += map(_finding_of, page)
+            query["first"] = page[-1].record + 1
+        return found
+
     def releases(self, dataset: str | None = None, *, limit: int | None = None) -> list[dict[str, Any]]:
         """Return which answers were paid for, the newest first, without the answers."""
         query = {"dataset": dataset, "limit": limit}
@@ -341,6 +362,13 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self.url!r})"
+
+
+def _finding_of(response: FindingResponse) -> CuratedFinding:
+    """Return the finding of a response."""
+    from tacit.curator.curated_findings import CuratedFinding
+
+    return CuratedFinding(**dict(response))
 
 
 def _warn(sentences: Iterable[str], warn: Callable[[str], None] | None = None) -> None:

@@ -40,7 +40,7 @@ TABLE_KEYS: Final = (
 COLUMN_KEYS: Final = ("kind", "bounds", "categories", "nullable")
 UNIT_KEYS: Final = ("column", "through")
 STEP_KEYS: Final = ("column", "table", "target")
-TYPE_HINTS: Final = {str: 'a text in quotation marks, such as "visits"', bool: "true or false", int: "a whole number"}
+TYPE_HINTS: Final = {str: 'a text in quotation marks, such as "visits"', bool: "true or false", int: "an integer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ def _category(name: str, value: Any) -> Category:
     if value == {"missing": True}:
         return None
     if not isinstance(value, str | int | date):
-        raise CatalogInvalid(f"categories of {name} are texts, whole numbers, dates or {{ missing = true }}")
+        raise CatalogInvalid(f"categories of {name} are texts, integers, dates or {{ missing = true }}")
     return value
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from tacit.curator.locked_file import make_private_folder, open_folder_warning
-from tacit.ledger import HEAD_FILE, Budget, Ledger, LedgerBudget, Request, Store
+from tacit.ledger import HEAD_FILE, Budget, Ledger, LedgerBudget, Permit, Request, Store
 from tacit.privacy import texts
 from tacit.privacy.arguments import instance, instances, mapping, require_warn
 from tacit.privacy.bounds import Bounds, Categories
@@ -26,7 +26,9 @@ from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Relation, Unit
 
 if TYPE_CHECKING:
+    from tacit.attack import Finding
     from tacit.curator.catalog import Catalog
+    from tacit.curator.curated_findings import CuratedFinding
     from tacit.curator.curated_tables import CuratedTable
     from tacit.curator.engine_registry import EngineRegistry
     from tacit.curator.query_service import PlanCache, QueryService
@@ -284,27 +286,16 @@ class Curator:
         Queries see the rows of the last refresh. Tables that foreign keys to the unit link with the named ones are
         refreshed as well. If rows are refused, nothing changes.
         """
+        from tacit.curator.source_history import SourceHistory, require_unshared
+
         catalog = self.catalog
         named = {catalog.schema.table(name).name for name in names} if names else {*catalog.tables}
-        self._require_unshared_rows(named)
+        require_unshared(catalog, SourceHistory(self.folder).all(), named)
         self._state_csv_formats(named)
         changed = self.engines.refresh(named)
         self._state_public_rows(changed)
         self._record_refreshed(changed)
         return changed
-
-    def _require_unshared_rows(self, names: Iterable[str]) -> None:
-        """Raise InvalidInput for rows that a changed link or path has made those of another data set."""
-        from tacit.curator.source_history import SourceHistory, newly_shared
-
-        catalog, known = self.catalog, SourceHistory(self.folder).all()
-        for table in [catalog.schema.table(name) for name in names]:
-            if others := newly_shared(catalog, known, table):
-                raise InvalidInput(
-                    f"the rows of {table.name} are now also those of {others[0]}; register it again to confirm",
-                    name="table",
-                    value=table.name,
-                )
 
     def _record_refreshed(self, names: Iterable[str]) -> None:
         """Add the present files of tables to the source history, with warnings for tables that are new in it."""
@@ -400,6 +391,21 @@ class Curator:
     def decide(self, request: str, granted: bool, by: str, note: str = "") -> Request:
         """Grant or decline a request; granting raises the analyst's cap, at most to that of the data set."""
         return self.ledger.decide(request, granted, by, note)
+
+    def keep_finding(self, finding: Finding, dataset: str | None = None, *, by: str) -> CuratedFinding:
+        """Keep a finding of `tacit.attack`, without people, about the permit of its claim, or about a data set.
+
+        It charges nothing. The data set is that of the permit unless it is stated.
+        """
+        from tacit.curator.curated_findings import keep
+
+        return keep(self.ledger, finding, dataset, by)
+
+    def findings(self, dataset: str | None = None, permit: Permit | str | None = None) -> list[CuratedFinding]:
+        """Return the findings that were kept, oldest first: of a data set or all, for a permit or all."""
+        from tacit.curator.curated_findings import CuratedFinding
+
+        return [CuratedFinding.of(one) for one in self.ledger.findings(dataset, permit)]
 
     def sql(self, sql: str, epsilon: object = None, **options: Unpack[QueryOptions]) -> Release:
         """Answer a query privately, or raise and charge nothing.

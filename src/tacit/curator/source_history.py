@@ -215,6 +215,17 @@ def newly_shared(catalog: Catalog, history: Sequence[RegistrationRecord], table:
     return [one.dataset or ", ".join(one.names) for one in found if one.dataset not in warned]
 
 
+def require_unshared(catalog: Catalog, history: Sequence[RegistrationRecord], names: Iterable[str]) -> None:
+    """Raise InvalidInput for rows of tables that a changed link or path has made those of another data set."""
+    for table in [catalog.schema.table(name) for name in names]:
+        if others := newly_shared(catalog, history, table):
+            raise InvalidInput(
+                f"the rows of {table.name} are now also those of {others[0]}; register it again to confirm",
+                name="table",
+                value=table.name,
+            )
+
+
 def shared_rows_warnings(ledger: Ledger, found: Iterable[SharedRows]) -> list[str]:
     """Return a warning for each pair of budgets that cover the same rows."""
     by_pair: dict[tuple[str, str], list[str]] = {}

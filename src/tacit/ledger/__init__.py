@@ -26,6 +26,7 @@ The modules, from the inside out:
     verification                journal against tables and noted head
     backup                      restoring a backup; export and import
     admission, administration   reserve and commit; budgets, caps, epochs, requests
+    kept_findings               what attacks found, beside the permits that they judge
     stored_journal, ledger      a journal in a store, and the ledger on top of it
     ledger_budget               one scope of a ledger with the methods of a budget
 """
@@ -35,6 +36,7 @@ from tacit.ledger.anchor import HEAD_FILE
 from tacit.ledger.budget import Budget, Report
 from tacit.ledger.caps import FILTERS, Cap
 from tacit.ledger.journal import Head, Record
+from tacit.ledger.kept_findings import KeptFinding
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.ledger_budget import LedgerBudget
 from tacit.ledger.permits import Permit, Reservation, Scope
@@ -47,6 +49,7 @@ __all__ = [
     "Budget",
     "Cap",
     "Head",
+    "KeptFinding",
     "Ledger",
     "LedgerBudget",
     "Permit",

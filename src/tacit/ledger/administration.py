@@ -82,7 +82,7 @@ def add_epoch(
     scope = Scope(dataset, "epoch", name)
     if (known := transaction.rows.scope(scope)) is not None:
         if not _is_same(known, cap, starts=starts, ends=ends):
-            raise _not_replaceable(known)
+            raise _not_replaceable(transaction, known, "an epoch cannot be changed")
         return
     if starts is not None and ends is not None:
         _require_no_overlap(transaction, dataset, name, starts, ends)
@@ -140,15 +140,26 @@ def _require_unspent(transaction: LedgerTransaction, known: ScopeRow) -> None:
 
     Or records were lost in a restoration since it was set, which may have charged it.
     """
-    lost = any(record.contents["lost"] for record in transaction.rows.restorations(known.record))
-    if lost or not known.is_unspent:
-        raise _not_replaceable(known)
+    lost = any(record.contents["lost"] for record in transaction.rows.records_of(["restored"], known.record))
+    if not lost and known.is_unspent:
+        return
+    reason = "something has been charged to it"
+    if known.totals == filter_of(known.cap).nothing:
+        reason = "it has epochs" if known.has_epochs else "records that may have charged it were lost"
+    what = "a cap" if known.scope.kind == "analyst" else "a budget"
+    raise _not_replaceable(transaction, known, f"{what} cannot be changed once {reason}")
 
 
-def _not_replaceable(known: ScopeRow) -> NameTaken:
+CAP_KINDS: Final = ("budget-created", "cap-created", "cap-replaced", "epoch-added", "request-decided")
+"""The kinds of records that set a cap, those with "cap" among their contents."""
+
+
+def _not_replaceable(transaction: LedgerTransaction, known: ScopeRow, rule: str) -> NameTaken:
+    """Return the error for a cap that must not be replaced, with the record that set it and the rule."""
+    setting = [one for one in transaction.rows.records_of(CAP_KINDS) if one.contents.get("scope") == known.scope.key]
     return NameTaken(
         f"{known.scope} has epsilon {known.cap.epsilon:g} and delta {known.cap.delta:g} ({known.cap.filter}) since "
-        f"record {known.record}; a cap is not changed once it is charged",
+        f"record {setting[-1].number}; {rule}",
         name="dataset",
         value=str(known.scope),
     )

@@ -19,7 +19,7 @@ FilterName: TypeAlias = Literal["pure", "zcdp", "renyi", "gdp"]
 
 FILTERS: Final[Mapping[FilterName, str]] = {
     "pure": "the sum of pure epsilons; the only one where delta is 0",
-    "zcdp": "the sum of rho, for mixed questions; the default where delta is above 0",
+    "zcdp": "the sum of rho, for mixed queries; the default where delta is above 0",
     "renyi": "the Rényi divergence at one order that is fixed now, for training with sampled batches",
     "gdp": "the sum of mu squared, exact where all noise is Gaussian",
 }

@@ -183,7 +183,7 @@ class Filter:
         share = floor_units(DELTA_SHARE * Fraction(self.cap.delta))
         accounts = zip(self.accounts, totals, strict=True)
         left = [share - total[1] for account, total in accounts if total and len(total) > 1 and account.holds(total)]
-        return floor_float(max([0, *left]))
+        return nearest_float(max([0, *left]))  # fits, as in `_epsilon_left`
 
     def _rho_left(self, totals: Amounts, epsilon: float) -> float:
         if self.cap.filter == "pure":

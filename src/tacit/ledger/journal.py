@@ -1,8 +1,8 @@
 """The journal: append-only records, each bound to the one before by its hash.
 
 Promise: a record that was changed, removed, added or moved is found and named. `check_record` and `check_follows` are
-called before a record is written and after it is read. Records hold names, events, amounts and digests; no value of the
-data, and no answer.
+called before a record is written and after it is read. Records hold names, events, amounts, digests and the figures of
+findings; no value of the data, and no answer.
 
 The chain is not keyed: it finds accidents and careless edits, but anyone who may rewrite the whole file can rewrite the
 whole chain. To find that too, note `Ledger.head()` somewhere else from time to time and give it to `Ledger.verify`.
@@ -34,6 +34,7 @@ KINDS: Final = frozenset(
         "answer-released",  # an answer was stored, to be repeated at cost 0
         "request-filed",  # an analyst asked for more budget
         "request-decided",  # the request was granted or declined
+        "finding-kept",  # what an attack found about a release or a data set
         "checkpoint",  # all totals, so that a ledger is opened without reading its whole journal
         "caches-rebuilt",  # the tables were rebuilt from the journal
         "imported",  # the records up to here came from an export

@@ -20,10 +20,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
 from tacit.accounting.conversions import Cost
-from tacit.ledger import administration, admission
+from tacit.ledger import administration, admission, kept_findings
 from tacit.ledger.administration import Request
 from tacit.ledger.admission import CapPrices, ChargeRequest
 from tacit.ledger.answer_storage import ANSWER_BYTES_MAX, StorageQuota
@@ -31,16 +31,18 @@ from tacit.ledger.budget import measure
 from tacit.ledger.caps import Cap, smallest_price
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import Head
+from tacit.ledger.kept_findings import KeptFinding
 from tacit.ledger.ledger_budget import LedgerBudget
 from tacit.ledger.permits import Permit, Reservation, Scope
 from tacit.ledger.rows import ScopeRow
-from tacit.ledger.stored_journal import JournalSettings, StoredJournal
+from tacit.ledger.stored_journal import NUMBER_MAX, JournalSettings, StoredJournal
 from tacit.ledger.stores import Store
 from tacit.ledger.transactions import LedgerTransaction
 from tacit.privacy import texts
+from tacit.privacy.arguments import instances
 from tacit.privacy.errors import BudgetExceeded, EmptyInput, InvalidInput, TooLarge, WrongType
 from tacit.privacy.events import CompoundEvent, Event
-from tacit.privacy.numbers import exact, truth_value
+from tacit.privacy.numbers import exact, truth_value, whole
 from tacit.privacy.units import Relation
 
 EVENT_BYTES_MAX: Final = 2**20
@@ -50,7 +52,7 @@ CHARGED_MAX: Final = 1_000
 
 
 class Ledger(StoredJournal):
-    """Budgets, caps, epochs, permits, answers and requests, in a folder or a database."""
+    """Budgets, caps, epochs, permits, answers, requests and findings, in a folder or a database."""
 
     quota: StorageQuota | None = None
     """The limit on stored answers that is asked before a charge (`pipeline`); None for no limit."""
@@ -315,6 +317,51 @@ class Ledger(StoredJournal):
         who, why, yes = texts.name("by", by), texts.note("note", note), truth_value("granted", granted)
         request_id = texts.name("request", request.id if isinstance(request, Request) else request)
         return self._change(lambda transaction: administration.decide(transaction, request_id, yes, who, why))
+
+    def keep_finding(
+        self, dataset: str, document: Mapping[str, Any], *, permit: Permit | str | None = None, by: str
+    ) -> KeptFinding:
+        """Keep what an attack found about a permit of a data set, or about the data set; it charges nothing.
+
+        `document` is an object of JSON (`kept_findings.document_of`). It stays in the journal and its exports for good:
+        leave out what is about people.
+        """
+        name, who, found = texts.name("dataset", dataset), texts.name("by", by), kept_findings.document_of(document)
+        permit_id = None if permit is None else _permit_id(permit)
+        return self._change(
+            lambda transaction: kept_findings.keep(transaction, name, found, permit_id, who, self._token)
+        )
+
+    def findings(
+        self,
+        dataset: str | Sequence[str] | None = None,
+        permit: Permit | str | None = None,
+        *,
+        first: int = 1,
+        limit: int | None = None,
+    ) -> list[KeptFinding]:
+        """Return the findings of one or several data sets, or of all, the oldest first; for one permit if it is named.
+
+        `first` is the number of the record from which on they are returned, `limit` how many at most.
+        """
+        named = (dataset,) if isinstance(dataset, str) else dataset
+        names = None
+        if named is not None:
+            listed = instances("dataset", named, str, "a name or a list of names")
+            names = tuple(dict.fromkeys(texts.name("dataset", one) for one in listed))
+        permit_id, start = None if permit is None else _permit_id(permit), min(whole("first", first), NUMBER_MAX)
+        most = None if limit is None else whole("limit", limit)
+        return self._view(lambda transaction: kept_findings.list_findings(transaction, names, permit_id, start, most))
+
+    def finding(self, finding: str) -> KeptFinding:
+        """Return a finding by its id."""
+        finding_id = texts.name("finding", finding)
+        return self._view(lambda transaction: kept_findings.find(transaction, finding_id))
+
+    def permit(self, permit: Permit | str) -> Permit:
+        """Return a permit by its id, with its event and what was charged for it."""
+        permit_id = _permit_id(permit)
+        return self._view(lambda transaction: admission.permit_of(transaction.permit(permit_id)[1]))
 
 
 def _prices(

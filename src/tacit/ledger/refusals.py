@@ -16,7 +16,7 @@ from tacit.ledger.permits import Scope
 from tacit.ledger.rows import ScopeRow
 from tacit.privacy.errors import BudgetExceeded, NotPriced, TooCheap, UnknownName
 from tacit.privacy.events import Event
-from tacit.privacy.figures import at_most, left_over
+from tacit.privacy.figures import left_over, strictly_at_most
 from tacit.privacy.units import Relation
 
 DIGITS: Final = 6
@@ -39,7 +39,8 @@ def refusal(asked: Cost, remaining: Cost, scope: Scope | str = "", to_delta: str
     if unit == "delta" and to_delta:
         way_out += f", or {to_delta}"
     if isinstance(scope, Scope) and scope.kind == "analyst":
-        way_out += f"; to ask for more: tacit budget request {shlex.quote(scope.dataset)}, or client.file_request"
+        more = f"tacit budget request {shlex.quote(scope.dataset)} --epsilon E --reason TEXT"
+        way_out += f"; to ask for more: {more}, or client.file_request"
     return BudgetExceeded(
         f"asked for {unit} {_up(wanted)}{at_delta}, {_down(left)} is left{whose}; {way_out}",
         asked=asked,
@@ -115,7 +116,7 @@ def _named(event: Event) -> str:
 
 
 def _up(number: float) -> str:
-    return at_most(_to_14_digits(number), DIGITS)
+    return strictly_at_most(_to_14_digits(number), DIGITS)
 
 
 def _down(number: float) -> str:

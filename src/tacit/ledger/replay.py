@@ -7,8 +7,8 @@ Every effect first checks the preconditions under which its record is written: a
 and was not refunded, of no more than was charged for it; one commit a permit; one decision a request; one permit for a
 key. A journal that breaks such a rule is damaged, even if its hashes are right.
 
-Effects on scopes need only the record and the scopes, so they can be replayed from a checkpoint on; effects on permits
-and requests need the whole journal.
+Effects on scopes need only the record and the scopes, so they can be replayed from a checkpoint on; effects on permits,
+requests and findings need the whole journal.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import Record
 from tacit.ledger.permits import Scope
-from tacit.ledger.rows import AnswerRow, Body, CachedRows, PermitRow, RequestRow, ScopeRow
+from tacit.ledger.rows import AnswerRow, Body, CachedRows, FindingRow, PermitRow, RequestRow, ScopeRow
 from tacit.privacy.errors import LedgerCorrupt, LedgerUnavailable
 
 Effect: TypeAlias = Callable[[Body, int, CachedRows], None]
@@ -42,6 +42,7 @@ class MemoryRows:
     permits: dict[str, PermitRow] = field(default_factory=dict)
     requests: dict[str, RequestRow] = field(default_factory=dict)
     answers: dict[tuple[str, str], AnswerRow] = field(default_factory=dict)
+    findings: dict[str, FindingRow] = field(default_factory=dict)
     keys: set[tuple[str, str]] = field(default_factory=set)
     """Idempotency keys that were used, each with its data set."""
     plans: dict[str, Body] = field(default_factory=dict)
@@ -89,6 +90,12 @@ class MemoryRows:
 
     def drop_answer(self, plan_sha256: str, data_version: str) -> None:
         del self.answers[plan_sha256, data_version]
+
+    def finding(self, finding_id: str) -> FindingRow | None:
+        return self.findings.get(finding_id)
+
+    def put_finding(self, row: FindingRow) -> None:
+        self.findings[row.id] = row
 
 
 def apply(record: Record, rows: CachedRows) -> None:
@@ -269,6 +276,18 @@ def _decide(body: Body, number: int, rows: CachedRows) -> None:
     rows.put_request(replace(row, state="granted" if granted else "declined", decision=number))
 
 
+def _keep_finding(body: Body, number: int, rows: CachedRows) -> None:
+    row = FindingRow(body["finding"], body["dataset"], body["permit"], number)
+    _known(rows, Scope(row.dataset), number)
+    if rows.finding(row.id) is not None:
+        raise _impossible(number, f"the finding {row.id} exists")
+    if row.permit is not None and _permit(rows, body, number).dataset != row.dataset:
+        raise _impossible(number, f"the permit {row.permit} is of another data set than {row.dataset}")
+    if not isinstance(body["document"], dict):
+        raise _impossible(number, f"the document of the finding {row.id} is not an object")
+    rows.put_finding(row)
+
+
 def _import(body: Body, number: int, rows: CachedRows) -> None:
     if body["records"] != number - 1:
         raise _impossible(number, f"an import of {body['records']} records ends elsewhere")
@@ -349,4 +368,5 @@ _PERMIT_EFFECTS: Final[Mapping[str, Effect]] = {
     "caches-rebuilt": _drop_answers,
     "request-filed": _file,
     "request-decided": _decide,
+    "finding-kept": _keep_finding,
 }

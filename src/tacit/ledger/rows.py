@@ -1,4 +1,4 @@
-"""The rows of the tables beside the journal: scopes with their totals, permits, requests, released answers.
+"""The rows of the tables beside the journal: scopes with their totals, permits, requests, answers, findings.
 
 All of them are a cache of the journal, written by `replay`: scopes are compared with it when a ledger is opened, all
 tables when it is verified in full. Every row carries a seal, a hash over all of its columns that is checked whenever
@@ -219,6 +219,26 @@ class AnswerRow:
         return cls(*unsealed("answer", columns))
 
 
+@dataclass(frozen=True, slots=True)
+class FindingRow:
+    """Where a finding is: its record, which holds the document, and the data set and permit that it is about."""
+
+    id: str
+    dataset: str
+    permit: str | None
+    record: int
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of the table, with the seal."""
+        return sealed("finding", self.id, self.dataset, self.permit, self.record)
+
+    @classmethod
+    def from_columns(cls, *columns: Any) -> FindingRow:
+        """Read a row and check its seal."""
+        return cls(*unsealed("finding", columns))
+
+
 class CachedRows(Protocol):
     """The cached rows, in a store's tables or in memory."""
 
@@ -254,6 +274,12 @@ class CachedRows(Protocol):
 
     def drop_answer(self, plan_sha256: str, data_version: str) -> None:
         """Remove the row of a released answer; asked again, it is charged again."""
+
+    def finding(self, finding_id: str) -> FindingRow | None:
+        """Return a finding's row."""
+
+    def put_finding(self, row: FindingRow) -> None:
+        """Write a finding's row."""
 
 
 def sealed(what: str, *columns: Any) -> Columns:

@@ -66,7 +66,7 @@ class LedgerTransaction:
         """Return the row of a permit and the record of its reservation, or raise UnknownName."""
         row = self.rows.permit(permit_id)
         if row is None:
-            raise UnknownName(f"this ledger has no permit {permit_id}", name="permit", value=permit_id)
+            raise no_permit(permit_id)
         return row, self.record(row.record, "reserved")
 
     def record(self, number: int, kind: str) -> Record:
@@ -100,6 +100,11 @@ class LedgerTransaction:
         check_follows(record, head)
         self.rows.append(record, is_checkpoint=kind == "checkpoint")
         return record
+
+
+def no_permit(permit_id: str) -> UnknownName:
+    """Return the error for a permit that is not known."""
+    return UnknownName(f"this ledger has no permit {permit_id}", name="permit", value=permit_id)
 
 
 def check_end(rows: Transaction) -> Head:

@@ -1,8 +1,8 @@
 """Verification: the journal is intact, the tables follow from it, and it contains the head that was noted outside.
 
 `verify` reads the journal from the last checkpoint, or all of it, and replays it in memory. A damaged record is named
-with what differs; so is a total, a permit, a request or an answer that does not follow from the journal. Unless all is
-read, the state at the checkpoint is taken from the checkpoint.
+with what differs; so is a total, a permit, a request, an answer or a finding that does not follow from the journal.
+Unless all is read, the state at the checkpoint is taken from the checkpoint.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ def verify(rows: Transaction, *, full: bool = False, noted: tuple[int, str] | No
         _compare("permit", memory.permits, {row.id: row for row in rows.permits()})
         _compare("request", memory.requests, {row.id: row for row in rows.requests()})
         _compare("answer", memory.answers, {(row.plan_sha256, row.data_version): row for row in rows.answers()})
+        _compare("finding", memory.findings, {row.id: row for row in rows.findings()})
         _check_contents(rows, memory)
         if full and (damage := rows.damage()) is not None:
             raise LedgerCorrupt(f"the database is damaged: {damage}; restore a backup", differs="database")
@@ -126,6 +127,8 @@ def write_caches(rows: Transaction, memory: MemoryRows) -> None:
         rows.put_request(request)
     for answer in memory.answers.values():
         rows.put_answer(answer)
+    for finding in memory.findings.values():
+        rows.put_finding(finding)
 
 
 def contains_noted(rows: Transaction, noted: NotedHead) -> bool:
@@ -159,7 +162,7 @@ def declares_lost(rows: Transaction, noted: NotedHead) -> bool:
     """
     return any(
         record.number <= noted.number <= record.contents["noted"] and record.contents.get("noted_since") == noted.since
-        for record in rows.restorations(1)
+        for record in rows.records_of(["restored"])
     )
 
 
@@ -176,7 +179,7 @@ def noted_head(rows: Transaction, known: NotedHead | None = None) -> NotedHead |
     if known is None:
         first = first_hash(rows)
         known = NotedHead(first, first, 0, "")
-    since = [known.since, *(record.hash for record in rows.restorations(known.number + 1))][-1]
+    since = [known.since, *(record.hash for record in rows.records_of(["restored"], known.number + 1))][-1]
     is_moved = any(last.kind == "moved" for last in rows.end())
     return NotedHead(known.ledger, since, head.number, head.hash, is_moved)
 

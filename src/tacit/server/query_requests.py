@@ -31,7 +31,7 @@ Key = Annotated[
         min_length=1,
         max_length=KEY_MAX,
         pattern=r"^[ -~]+$",
-        description="The same key with the same question or statistic on the same data is charged once.",
+        description="The same key with the same query or statistic on the same data is charged once.",
     ),
 ]
 
@@ -111,7 +111,7 @@ class PlannedQuery:
         if answer is None:
             answer = release_response(release(), level, {}, server.settings.limits.rows)
             server.release_cache.put(key, answer)
-        return answer.model_copy(update={"remaining": cost_responses(self.remaining())})
+        return answer.model_copy(update={"remaining": cost_responses(self.remaining()), "analyst": self.spec.analyst})
 
     def release(self) -> Release:
         """Run the query and return its answer."""

@@ -35,8 +35,10 @@ FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 """First characters of texts that spreadsheets read as formulas."""
 
 
-def release_response(release: Release, level: float, remaining: Mapping[str, Cost], rows_max: int) -> ReleaseResponse:
-    """Return the response of an answer, with its first `rows_max` rows.
+def release_response(
+    release: Release, level: float, remaining: Mapping[str, Cost], rows_max: int, analyst: str | None = None
+) -> ReleaseResponse:
+    """Return the response of an answer, with its first `rows_max` rows and the analyst whose cap was charged.
 
     An answer with a public number of rows above that was refused before the charge (`require_rows`).
     """
@@ -53,6 +55,7 @@ def release_response(release: Release, level: float, remaining: Mapping[str, Cos
         level=level,
         cost=CostResponse.of(release.cost),
         remaining=cost_responses(remaining),
+        analyst=analyst,
         permit=release.permit.id if release.permit is not None else None,
         permits=[permit.id for permit in release.permits],
         datasets=list(release.datasets),

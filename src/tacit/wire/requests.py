@@ -183,6 +183,13 @@ class DecisionRequest(RequestModel):
     note: Annotated[str, Field(max_length=2_000)] = ""
 
 
+class FindingRequest(RequestModel):
+    """A finding of an attack, as `Finding.to_dict` writes it; without a data set it is that of the claim's permit."""
+
+    finding: dict[str, Any]
+    dataset: Name | None = None
+
+
 class LoginRequest(RequestModel):
     """A name and a password."""
 

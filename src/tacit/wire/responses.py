@@ -90,6 +90,8 @@ class ReleaseResponse(ResponseModel):
     level: float
     cost: CostResponse
     remaining: dict[str, CostResponse]
+    analyst: str | None = None
+    """Whose cap `remaining` takes into account; null if only the budget of the data set is charged."""
     permit: str | None
     permits: list[str]
     datasets: list[str]
@@ -114,6 +116,8 @@ class PreviewResponse(ResponseModel):
     is_released: bool
     lines: list[PlanLine]
     remaining: dict[str, CostResponse]
+    analyst: str | None = None
+    """Whose cap `remaining` takes into account; null if only the budget of the data set is charged."""
     fits: bool
     """Whether the remaining budget suffices; if not, `refusal` says what would fit."""
     refusal: str
@@ -133,10 +137,12 @@ class StatisticResponse(ResponseModel):
     picture: str
     cost: CostResponse
     remaining: dict[str, CostResponse]
+    analyst: str | None = None
+    """Whose cap `remaining` takes into account; null if only the budget of the data set is charged."""
     permit: str | None
     warnings: list[str] = []
     coverage: list[str] = []
-    """Sentences on the rows that are in no cell or group."""
+    """Sentences on the rows that are left out."""
     card: str
     simulated: bool
 
@@ -366,6 +372,18 @@ class MoreBudgetResponse(ResponseModel):
     state: RequestState
     decided_by: str
     note: str
+
+
+class FindingResponse(ResponseModel):
+    """A finding that was kept, with the number of its record in the journal."""
+
+    id: str
+    record: int
+    dataset: str
+    permit: str | None
+    by: str
+    at: Timestamp
+    document: dict[str, Any]
 
 
 class LedgerRecordResponse(ResponseModel):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.accounting import Cost
-from tacit.ledger import HEAD_FILE, Ledger, Permit
+from tacit.ledger import HEAD_FILE, KeptFinding, Ledger, Permit
 from tacit.ledger.amounts import add_amounts
 from tacit.ledger.filters import filter_of
 from tacit.ledger.stores import SqliteStore
@@ -98,6 +98,7 @@ class Client:
     """Commits that were acknowledged, with the answer."""
     refunded: set[str] = field(default_factory=set)
     requests: list[str] = field(default_factory=list)
+    findings: dict[str, KeptFinding] = field(default_factory=dict)
     asked: int = 0
 
     def work(self, steps: int) -> None:
@@ -108,7 +109,8 @@ class Client:
     def step(self) -> None:
         """Do one thing."""
         doing = self.random.choices(
-            (self.reserve, self.commit, self.refund, self.annotate, self.request, self.decide), (6, 4, 1, 1, 1, 1)
+            (self.reserve, self.commit, self.refund, self.annotate, self.request, self.decide, self.keep_finding),
+            (6, 4, 1, 1, 1, 1, 1),
         )[0]
         with contextlib.suppress(AlreadySettled):  # it was done, and a failure kept the word of it from arriving
             doing()
@@ -157,6 +159,11 @@ class Client:
             granted = self.random.random() < 0.5
             self.ledger.decide(self.requests.pop(), granted, by="carl")
 
+    def keep_finding(self) -> None:
+        permit = self.random.choice((None, *self.permits))
+        found = self.ledger.keep_finding("visits", {"asked": self.asked}, permit=permit, by="olga")
+        self.findings[found.id] = found
+
     def _open(self) -> Permit | None:
         waiting = sorted(set(self.permits) - set(self.committed))
         return self.permits[self.random.choice(waiting)] if waiting else None
@@ -192,6 +199,9 @@ def check(ledger: Ledger, client: Client, unacknowledged_max: int = 1) -> None:
     assert len(set(reserved) - set(client.permits)) <= unacknowledged_max, "nothing is charged twice"
     assert set(client.committed) <= committed <= set(reserved)
     assert released <= committed, "no answer without its charge"
+    kept = {one.id: one for one in ledger.findings("visits")}
+    assert client.findings.items() <= kept.items(), "no finding is lost"
+    assert len(kept.keys() - client.findings.keys()) <= unacknowledged_max
     for permit_id, answer in client.committed.items():
         assert ledger.released(f"plan {client.permits[permit_id].purpose}", "1") == answer
     assert {one.permit.id for one in ledger.reservations()} == set(reserved) - committed

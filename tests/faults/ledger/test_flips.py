@@ -26,7 +26,7 @@ from tacit.privacy.errors import AlreadySettled, LedgerCorrupt, TacitError
 PLAN = events.Repeated(events.Gaussian(90), 10)
 UNREAD = {("migrations", "name"), ("migrations", "applied_at_us")}
 """Columns that decide nothing and are written for people."""
-TABLES = ("answers", "caches", "contents", "head", "journal", "migrations", "permits", "requests", "scopes")
+TABLES = ("answers", "caches", "contents", "findings", "head", "journal", "migrations", "permits", "requests", "scopes")
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +57,8 @@ def fill(ledger: Ledger) -> None:
     for granted in (True, False):
         ledger.decide(ledger.file_request("ana", "visits", Cost(0.2, 0, 0), "more"), granted, "carl", "because")
     ledger.file_request("bob", "visits", Cost(0.1, 0, 0), "more")
+    for permit in (None, first):
+        ledger.keep_finding("visits", {"verdict": "violates", "lower_bound": 0.25}, permit=permit, by="olga")
 
 
 def use(ledger: Ledger) -> None:
@@ -75,6 +77,7 @@ def use(ledger: Ledger) -> None:
         ledger.decide(request, True, "carl")
     for scope in ledger.scopes():
         ledger.row_of(scope)
+    assert [one.document["lower_bound"] for one in ledger.findings("visits")] == [0.25, 0.25]
 
 
 def contents(folder: Path) -> dict[str, Any]:

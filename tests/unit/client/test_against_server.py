@@ -18,6 +18,7 @@ import pytest
 
 import tacit
 from tacit.client import Client
+from tacit.client.transport import Transport
 from tacit.engines.duckdb.engine import DuckDBEngine
 from tacit.privacy import errors
 from tacit.privacy.errors import (
@@ -39,6 +40,7 @@ from tacit.privacy.errors import (
 from tacit.privacy.events import Laplace
 from tacit.privacy.tables import Column, Kind
 from tests.unit.client.serving import URL, Place, served
+from tests.unit.server.cases import finding_of
 
 BY_SEX = "SELECT sex, COUNT(*) AS n, AVG(age) AS mean FROM visits GROUP BY sex ORDER BY sex"
 BY_DAY = "SELECT day, COUNT(*) AS n FROM visits WHERE day < DATE '2024-01-04' GROUP BY day ORDER BY day"
@@ -306,6 +308,39 @@ def test_a_budget_that_is_exceeded_says_what_would_fit(place: Place) -> None:
     assert olga.decide(request, True, "go on").state == "granted"
     assert olga.requests(only_open=True) == []
     assert ben.budget("visits", "ben").epsilon == 1.5
+
+
+def test_findings_are_the_same_here_and_there_and_no_person_is_sent(
+    place: Place, olga: Client, ana: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = olga.sql("SELECT COUNT(*) AS n FROM visits WHERE age > 43", 0.5)
+    found = finding_of(str(release.permit), worst=({"person": "person-7731"},), details={"who": "person-7731", "n": 1})
+    sent: list[Any] = []
+    monkeypatch.setattr(olga._transport, "_send", lambda one: sent.append(one) or Transport._send(olga._transport, one))
+    kept = olga.keep_finding(found)
+    assert b"averaging" in sent[0].content
+    assert b"person-7731" not in sent[0].content
+    assert kept.finding == found.without_people()
+    assert (kept.permit, kept.dataset, kept.by) == (str(release.permit), "visits", "olga")
+    more = [place.curator.keep_finding(found, by="aude"), olga.keep_finding(finding_of(), "visits")]
+    aude = place.client("aude")
+    monkeypatch.setattr(aude._transport, "get_list", two_at_once(aude))
+    assert aude.findings() == aude.findings("visits") == place.curator.findings() == [kept, *more]
+    assert aude.findings(permit=release.permit) == [kept, more[0]]
+    assert aude.findings("nowhere") == []
+    for refused in (ana.findings, lambda: ana.keep_finding(found)):
+        with pytest.raises(NotPermitted):
+            refused()
+    with pytest.raises(WrongType, match="a Finding"):
+        olga.keep_finding(found.to_dict(), "visits")  # type: ignore[arg-type]
+    with pytest.raises(UnknownName):
+        olga.keep_finding(finding_of("9-nowhere"))
+
+
+def two_at_once(client: Client) -> Any:
+    """Return the method of a transport that reads a list, in pages of two."""
+    whole = client._transport.get_list
+    return lambda model, *path, query: whole(model, *path, query={**query, "limit": 2})
 
 
 def test_a_key_stands_for_one_question(ana: Client) -> None:

@@ -204,6 +204,7 @@ def test_the_prompt_asks_a_server_as_it_asks_a_folder(here: Place, clinic: tuple
             remote.require_analyst("ana")
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "words",
     [
@@ -278,3 +279,42 @@ def test_a_file_is_asked_here_although_a_server_is_usual(here: Place, capsys: py
     )  # fmt: skip
     assert code == 0
     assert "the charge is not recorded" in err
+
+
+def test_a_server_is_attacked_within_an_epsilon_and_the_finding_is_kept(
+    here: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "secrets.csv").write_text("id,secret\n" + "".join(f"{one},{one % 2}\n" for one in range(60)))
+    before = here.curator.budget("visits").spent().epsilon
+    code, out, err = shown(
+        capsys, "attack", "differencing", "visits", "--secret", "sex = 'M'", "--unit", "patient", "--truth",
+        str(tmp_path / "secrets.csv"), "--epsilon", "0.5", "--seed", "1", "--keep", "--json",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found["findings"][0]["verdict"] in ("consistent", "underpowered")
+    assert 0 < here.curator.budget("visits").spent().epsilon - before <= 0.5 + 1e-9
+    assert [one.id for one in here.curator.findings("visits")] == [found["kept"]]
+    code, out, _ = shown(capsys, "attack", "findings", "--json")
+    assert [one["id"] for one in json.loads(out)["findings"]] == [found["kept"]]
+
+
+def test_remaining_budget_at_a_server_names_the_analyst_whose_cap_it_is(
+    here: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = [
+        ("sql", "SELECT COUNT(*) AS n FROM visits WHERE age > 63", "--epsilon", "0.5"),
+        ("preview", "SELECT COUNT(*) AS n FROM visits WHERE age > 63", "--epsilon", "0.5"),
+        ("stats", "count", "visits", "age", "--epsilon", "0.5"),
+    ]
+    for token, whose, analyst in (("olga", " on visits", None), ("ana", " for ana on visits", "ana")):
+        monkeypatch.setenv("TACIT_TOKEN", here.tokens[token])
+        for words in commands:
+            code, out, err = shown(capsys, *words, "--yes" if words[0] != "preview" else "--explain")
+            (line,) = [one for one in (out + err).splitlines() if one.startswith("remaining")]
+            assert (code, line.endswith(whose), " for " in line) == (0, True, analyst is not None)
+            assert json.loads(shown(capsys, *words, "--json")[1])["analyst"] == analyst
+    monkeypatch.setenv("TACIT_TOKEN", here.tokens["ben"])
+    most = str(0.75 * here.curator.budget("visits", "ben").remaining().epsilon)
+    _, _, err = shown(capsys, "sql", "SELECT COUNT(*) AS n FROM visits WHERE age > 64", "--epsilon", most)
+    assert "for ben on visits, which is more than half" in err

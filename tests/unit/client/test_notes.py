@@ -25,13 +25,16 @@ def test_clamping_is_said_by_previews_cards_and_coverage(place: Place) -> None:
         assert CLAMPED[1:] in client.sql(sql, 0.5).card
         answer = client.stats.mean(age, epsilon=0.5)
         assert answer.coverage == (CLAMPED,)
-        assert "Rows without a patient are not counted." in answer.card
+        assert "Rows without a value of patient are left out." in answer.card
         assert CLAMPED in [line.text for line in client.stats.previews.mean(age, epsilon=0.5).lines]
 
 
 def test_a_refused_analyst_is_told_how_to_ask_for_more_and_can(place: Place) -> None:
     with place.client("ben") as ben, place.client("olga") as olga:
-        with pytest.raises(tacit.BudgetExceeded, match=r"tacit budget request visits, or client\.file_request"):
+        with pytest.raises(
+            tacit.BudgetExceeded,
+            match=r"tacit budget request visits --epsilon E --reason TEXT, or client\.file_request",
+        ):
             ben.sql("SELECT COUNT(*) FROM visits", 0.7)
         filed = ben.file_request("visits", epsilon=0.25, reason="more")
         assert filed.cost.epsilon == 0.25

@@ -72,7 +72,7 @@ def test_a_unit_can_lie_in_another_table() -> None:
         ({"unit": "age", "columns": {1: Bounds(0, 1)}}, WrongType, "a name in columns must be a text"),
         ({"unit": "age", "columns": {"scan": Categories(["a"])}}, InvalidInput, "BLOB"),
         ({"unit": "age", "columns": {"age": (0, 120)}}, WrongType, "the facts of age must be Bounds or Categories"),
-        ({"unit": "age", "columns": {"age": Bounds(0, 1.5)}}, WrongType, "age is integer: its bounds are whole"),
+        ({"unit": "age", "columns": {"age": Bounds(0, 1.5)}}, WrongType, "age is integer: its bounds are integers"),
         ({"unit": "age", "columns": {"sex": Bounds(0, 1)}}, WrongType, "sex is text and cannot have bounds"),
         ({"unit": "age", "columns": {"day": Bounds(0, 1)}}, WrongType, "day is date: its bounds are dates"),
         (

@@ -45,7 +45,7 @@ def test_linked_tables_move_into_a_data_set_together(
 ) -> None:
     assert run(["table", "edit", name, "--dataset", "hospital", "--folder", str(curator.folder)]) == 0
     shown = capsys.readouterr()
-    assert shown.out.endswith("; moved to the data set hospital: visits, lines, tests\n")
+    assert "; moved to the data set hospital: visits, lines, tests\ndata set: visits → hospital\n" in shown.out
     assert not shown.err
     assert set(data_sets(curator).values()) == {"hospital"}
     curator.preview(TOGETHER, epsilon=1.0)

@@ -120,7 +120,7 @@ def test_the_same_budget_again_changes_nothing_and_another_is_refused_once_it_is
     ledger.create_budget("visits", epsilon=3.0, delta=1e-7)
     ledger.create_cap("visits", "ana", epsilon=1.0, delta=1e-8)
     assert ledger.head().number == number
-    with pytest.raises(NameTaken, match="not changed"):
+    with pytest.raises(NameTaken, match="cannot be changed once something has been charged"):
         ledger.create_budget("visits", epsilon=4.0, delta=1e-7)
     with pytest.raises(NameTaken):
         ledger.create_cap("visits", "ana", epsilon=2.0, delta=1e-8)

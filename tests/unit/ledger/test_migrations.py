@@ -85,6 +85,23 @@ def test_tables_that_a_migration_left_empty_are_written_before_anything_is_admit
         ledger.verify(full=True)
 
 
+def test_a_ledger_of_the_version_before_findings_is_brought_to_the_newest_and_takes_some(old: Path) -> None:
+    Ledger.open(old).close()
+    connection = sqlite3.connect(old / "ledger.sqlite", isolation_level=None)
+    connection.execute("DROP TABLE findings")
+    connection.execute("DELETE FROM migrations WHERE version > 2")
+    connection.close()
+    before = [rows_of(old, statement) for statement in CACHED]
+    with Ledger.open(old) as ledger:
+        assert [rows_of(old, statement) for statement in CACHED] == before
+        assert ledger.findings() == []
+        kept = ledger.keep_finding("labs", {"verdict": "consistent"}, permit="12-0000000000000002", by="olga")
+        ledger.verify(full=True)
+    with Ledger.open(old) as ledger:
+        assert ledger.findings() == [kept]
+    assert [version for (version,) in rows_of(old, "SELECT version FROM migrations")] == VERSIONS
+
+
 def test_an_old_ledger_whose_totals_were_edited_gets_them_from_its_journal(old: Path) -> None:
     right = rows_of(old, CACHED[0])
     connection = sqlite3.connect(old / "ledger.sqlite")

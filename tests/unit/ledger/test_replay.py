@@ -26,7 +26,11 @@ def cap(epsilon: float = 1.0, relation: str = "add-remove") -> dict[str, Any]:
     return Cap.of(epsilon, relation=relation).to_dict()
 
 
-BUDGET: Step = ("budget-created", {"cap": cap(), "per_epoch": False, "scope": VISITS})
+def budget(dataset: str = "visits") -> Step:
+    return "budget-created", {"cap": cap(), "per_epoch": False, "scope": Scope(dataset).key}
+
+
+BUDGET = budget()
 CAP: Step = ("cap-created", {"cap": cap(0.5), "scope": ANA})
 FILED: Step = ("request-filed", {"analyst": "ana", "cost": {}, "dataset": "visits", "reason": "", "request": "r"})
 
@@ -72,6 +76,10 @@ def granted(epsilon: float = 0.8, scope: str = ANA, **changes: Any) -> Step:
     return decided(granted=True, cap=cap(epsilon) | changes, scope=scope)
 
 
+def found(**changes: Any) -> Step:
+    return "finding-kept", {"by": "olga", "dataset": "visits", "document": {}, "finding": "f", "permit": None} | changes
+
+
 def annotated(permit: str = "p") -> Step:
     return "annotated", {"note": "", "permit": permit}
 
@@ -105,6 +113,7 @@ SET_UP = (BUDGET, CAP)
         (*SET_UP, FILED, granted(), reserved()),
         (*SET_UP, reserved(), committed(answer=ANSWER), released(), rebuilt((PLAN_SHA256, "1")), rebuilt()),
         (*SET_UP, back(noted=5, lost=3), back(noted=1)),
+        (BUDGET, found(), CAP, reserved(), found(finding="g", permit="p"), committed(), found(finding="h", permit="p")),
         (BUDGET, epoch(), ("checkpoint", {"scopes": {}}), ("imported", {"records": 3, "source": "export"})),
     ],
 )
@@ -162,6 +171,12 @@ def test_what_a_ledger_does_is_replayed(steps: tuple[Step, ...]) -> None:
         ((*SET_UP, reserved(), committed(answer=ANSWER), released(), released()), "released before"),
         ((*SET_UP, rebuilt((PLAN_SHA256, "1"))), "never released"),
         ((*SET_UP, ("imported", {"records": 7, "source": "export"})), "records"),
+        ((found(),), "visits is not known"),
+        ((BUDGET, found(), found()), "finding f exists"),
+        ((BUDGET, found(permit="p")), "permit p is not known"),
+        ((*SET_UP, reserved(), budget("labs"), found(dataset="labs", permit="p")), "another data set than labs"),
+        ((BUDGET, found(document=[])), "is not an object"),
+        ((BUDGET, ("finding-kept", {"dataset": "visits"})), "not what a finding-kept record holds"),
         ((*SET_UP, back(noted=5, lost=2)), "2 is not how many records were lost"),
         ((*SET_UP, back(noted=5)), "0 is not how many"),
         ((*SET_UP, ("reserved", {})), "not what a reserved record holds"),

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tacit.accounting.conversions import Cost
+from tacit.attack import Claim, Finding, Verdict
+from tacit.attack.finding import ThreatModel
 from tacit.privacy import events
 from tacit.server.access import Grant, Role
 from tacit.wire.responses import ReleaseResponse
@@ -17,6 +19,12 @@ from tests.unit.server.clinic import NOBODY, PASSWORD, PEOPLE, Clinic
 ABSENT: Final = "nowhere"
 FILES: Final = {"visits": ("patient_id", "value"), "labs": ("patient_id", "value"), "secret": ("person", "score")}
 _COUNT: Final = itertools.count(1)
+
+
+def finding_of(permit: str = "", **facts: Any) -> Finding:
+    """Return a small finding whose claim names a permit."""
+    threat = ThreatModel("counts of subsets", "who the people are", 7)
+    return Finding("averaging", "", threat, (), Verdict.VIOLATES, "", claimed=Claim(1.0, permit=permit), **facts)
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,10 @@ class World:
         for old in ledger.requests(only_open=True):  # not more may wait than a few
             ledger.decide(old, False, "somebody else")
         return ledger.file_request(person, "visits", Cost(0.01, 0.0, float("inf")), "more of them").id
+
+    def finding(self, dataset: str) -> str:
+        """Keep a finding about a data set, and return its id."""
+        return self.clinic.curator.keep_finding(finding_of(), dataset, by="somebody").id
 
     def table(self, dataset: str) -> str:
         """Return a table of a data set that nobody needs."""
@@ -201,6 +213,18 @@ def _requests(world: World, who: str, method: str, path: str, what: str) -> Call
     return Call(method, path.format(request=made), {"granted": True}, made)
 
 
+def _findings(world: World, _who: str, method: str, path: str, what: str) -> Call:
+    if method == "GET":
+        made = ABSENT if what in ("missing", "") else world.finding(what)
+        return Call(method, path.format(finding=made), None, made)
+    name = what.rpartition(" ")[2]
+    if what.startswith("on "):
+        return Call(method, path, {"dataset": name, "finding": finding_of().to_dict()}, name)
+    is_missing = what == "for a missing permit"
+    permit = ABSENT if is_missing else world.clinic.curator.ledger.reserve(name, events.Laplace(1e-6)).id
+    return Call(method, path, {"finding": finding_of(permit).to_dict()}, permit)
+
+
 def _releases(world: World, who: str, method: str, path: str, what: str) -> Call:
     made = ABSENT if what == "missing" or path == "/v1/releases" else world.release(world.whose(what, who))
     return Call(method, path.format(permit=made), None, made)
@@ -222,6 +246,7 @@ MAKERS: Final[tuple[tuple[str, Maker], ...]] = (
     ("/v1/queries", _questions),
     ("/v1/statistics", _questions),
     ("/v1/requests", _requests),
+    ("/v1/findings", _findings),
     ("/v1/releases", _releases),
     ("/v1/jobs", _jobs),
 )

@@ -96,6 +96,16 @@ POST /v1/requests/{request}/decision visits   200 | 200 200 404 404 | 404 404 40
 POST /v1/requests/{request}/decision own      403 | 403 403 404 403 | 403 403 404 403 | 403 403 404 403 | 404 401
 POST /v1/requests/{request}/decision missing  --- | --- --- --- --- | --- --- --- --- | --- --- --- --- | --- 401
 
+GET /v1/findings                              200 | 200 200 200 200 | 403 403 403 403 | 200 200 200 200 | 403 401
+GET /v1/findings/{finding} visits             200 | 200 200 404 404 | 403 403 403 403 | 200 200 404 404 | 403 401
+GET /v1/findings/{finding} secret             200 | 200 404 200 404 | 403 403 403 403 | 200 404 200 404 | 403 401
+GET /v1/findings/{finding} missing            --- | --- --- --- --- | 403 403 403 403 | --- --- --- --- | 403 401
+POST /v1/findings on visits                   201 | 201 201 403 403 | 403 403 403 403 | 201 201 403 403 | 403 401
+POST /v1/findings on secret                   201 | 201 403 201 403 | 403 403 403 403 | 201 403 201 403 | 403 401
+POST /v1/findings for a permit of visits      201 | 201 201 404 404 | 403 403 403 403 | 201 201 404 404 | 403 401
+POST /v1/findings for a permit of secret      201 | 201 404 201 404 | 403 403 403 403 | 201 404 201 404 | 403 401
+POST /v1/findings for a missing permit        --- | --- --- --- --- | 403 403 403 403 | --- --- --- --- | 403 401
+
 GET /v1/releases                              200 | 200 200 200 200 | 200 200 200 200 | 403 403 403 403 | 403 401
 GET /v1/releases/{permit} another's           200 | 200 200 404 404 | 404 404 404 404 | 403 403 403 403 | 403 401
 GET /v1/releases/{permit} own                 200 | 200 200 404 200 | 200 200 404 200 | 403 403 403 403 | 403 401

@@ -156,3 +156,15 @@ def test_times_do_not_tell_the_hidden_from_the_absent(
 
     monkeypatch.setattr(Caller, "record", slow)
     assert medians(place, request_name) > 1.4, "a slower refusal of the hidden was not seen"
+
+
+def test_refusals_of_access_are_recorded_and_those_for_budget_and_sql_are_not(place: Clinic) -> None:
+    def recorded(sql: str, epsilon: float) -> tuple[str, int]:
+        before = sum(one.count for one in place.access.audit.records(1, 1000))
+        response = place.call(WHO, "POST", "/v1/queries", json={"sql": sql, "epsilon": epsilon})
+        after = sum(one.count for one in place.access.audit.records(1, 1000))
+        return response.json()["error"]["code"], after - before
+
+    assert recorded("SELECT * FROM visits", 0.01) == ("T203", 0)
+    assert recorded("SELECT COUNT(*) FROM visits", 1e6) == ("T300", 0)
+    assert recorded("SELECT COUNT(*) FROM secret", 0.01) == ("T131", 1)

@@ -10,6 +10,7 @@ import pytest
 import tacit
 from tacit.server.access import Grant, Role
 from tests.unit.server import clinic
+from tests.unit.server.cases import finding_of
 from tests.unit.server.clinic import Clinic
 
 NAME, PURPOSE, REASON, LABEL = "zelda", "why zelda asks", "what zelda needs", "zeldas laptop"
@@ -35,7 +36,9 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Clinic, dic
         job = place.call(NAME, "POST", "/v1/queries", json=later).json()["job"]
         more = {"dataset": "visits", "epsilon": 1.0, "reason": REASON}
         request = place.call(NAME, "POST", "/v1/requests", json=more).json()["id"]
-        yield place, {"permit": paid["permit"], "job": job, "request": request, "token_id": made.id}
+        kept = place.curator.keep_finding(finding_of(paid["permit"], assumptions=(PURPOSE,)), by=NAME)
+        known = {"permit": paid["permit"], "job": job, "request": request, "token_id": made.id, "finding": kept.id}
+        yield place, known
     place.close()
 
 

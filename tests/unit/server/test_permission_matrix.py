@@ -18,7 +18,7 @@ from tests.unit.server.clinic import NOBODY, PEOPLE, Clinic
 EVERYBODY = (*PEOPLE, NOBODY)
 ROWS = matrix.rows()
 REFUSED = {"401", "403", "404"}
-BLIND = ("/v1/people", "/v1/budgets", "/v1/releases/", "/v1/jobs/")
+BLIND = ("/v1/people", "/v1/budgets", "/v1/findings", "/v1/releases/", "/v1/jobs/")
 """Where 403 is said before anything is looked up, so that it must not tell either what is there."""
 CHANGES_BY_READING = {"audit", "failures"}
 
@@ -55,6 +55,13 @@ def test_an_auditor_who_reads_answers_is_noticed(world: World, monkeypatch: pyte
     wider = roles.PermissionRule(rule.kind, {**rule.reach, Role.AUDITOR: roles.Reach.ALL}, rule.of_part)
     monkeypatch.setattr(roles, "RULES", {**roles.RULES, Action.RELEASE_READ: wider})
     assert any(differences(world, "GET /v1/releases/{permit} another's"))
+
+
+def test_an_analyst_who_reads_findings_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = roles.RULES[Action.FINDING_READ]
+    wider = roles.PermissionRule(rule.kind, {**rule.reach, Role.ANALYST: roles.Reach.ALL}, rule.of_part)
+    monkeypatch.setattr(roles, "RULES", {**roles.RULES, Action.FINDING_READ: wider})
+    assert any(differences(world, "GET /v1/findings/{finding} visits"))
 
 
 def test_a_refusal_without_record_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

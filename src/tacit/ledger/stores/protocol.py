@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from tacit.ledger.journal import Head, Record
 from tacit.ledger.permits import Scope
-from tacit.ledger.rows import AnswerRow, CachedRows, PermitRow, RequestRow, ScopeRow
+from tacit.ledger.rows import AnswerRow, CachedRows, FindingRow, PermitRow, RequestRow, ScopeRow
 
 
 class Transaction(CachedRows, Protocol):
@@ -32,8 +32,8 @@ class Transaction(CachedRows, Protocol):
     def records(self, first: int, limit: int) -> list[Record]:
         """Return records from number `first` on, `limit` of them at most."""
 
-    def restorations(self, first: int) -> list[Record]:
-        """Return the records of the kind restored from number `first` on."""
+    def records_of(self, kinds: Sequence[str], first: int = 1) -> list[Record]:
+        """Return the records of some kinds from number `first` on."""
 
     def prefetch(self, scopes: Sequence[Scope]) -> None:
         """Read the rows of several scopes in one statement, for later calls of `scope`."""
@@ -55,6 +55,9 @@ class Transaction(CachedRows, Protocol):
 
     def answers(self) -> list[AnswerRow]:
         """Return every released answer's row."""
+
+    def findings(self, dataset: str | None = None) -> list[FindingRow]:
+        """Return the findings of a data set, or all, in the order of their records."""
 
     def content(self, sha256: str) -> bytes | None:
         """Return the bytes that have this digest."""

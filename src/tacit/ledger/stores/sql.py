@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 from tacit.ledger.journal import Head, Record
 from tacit.ledger.permits import Scope
-from tacit.ledger.rows import AnswerRow, Body, PermitRow, RequestRow, ScopeRow
+from tacit.ledger.rows import AnswerRow, Body, FindingRow, PermitRow, RequestRow, ScopeRow
 from tacit.ledger.stores.protocol import Transaction
 from tacit.privacy.errors import (
     LedgerBusy,
@@ -55,6 +55,7 @@ _SCOPE: Final = "dataset, key, definition, totals, record, seal"
 _PERMIT: Final = "id, dataset, key, record, state, is_refunded, answer_sha256, note, seal"
 _REQUEST: Final = "id, dataset, analyst, record, state, decision, seal"
 _ANSWER: Final = "plan_sha256, data_version, permit, sha256, seal"
+_FINDING: Final = "id, dataset, permit, record, seal"
 _RECORD_TYPES: Final = (int, int, int, str, str, str, str)
 _HEAD_TYPES: Final = (int, str, int, int)
 
@@ -62,7 +63,6 @@ _record_columns: Final = attrgetter(*_RECORD.split(", "))
 
 HEAD: Final = "SELECT number, hash, at_us, checkpoint FROM head"
 LAST: Final = f"SELECT {_RECORD} FROM journal ORDER BY number DESC LIMIT 1"
-_RESTORATIONS: Final = f"SELECT {_RECORD} FROM journal WHERE number >= ? AND kind = 'restored' ORDER BY number"
 _MOVE_HEAD: Final = "UPDATE head SET number = ?, hash = ?, at_us = ?, checkpoint = ?"
 _NOTE_CACHES: Final = f"UPDATE caches SET version = {CACHES_VERSION}"
 
@@ -83,10 +83,11 @@ _ADD_PERMIT: Final = _insert("permits", _PERMIT)
 _PUT_PERMIT: Final = _upsert("permits", _PERMIT, "id", "state", "is_refunded", "answer_sha256", "note", "seal")
 _PUT_REQUEST: Final = _upsert("requests", _REQUEST, "id", "state", "decision", "seal")
 _PUT_ANSWER: Final = _insert("answers", _ANSWER)
+_PUT_FINDING: Final = _insert("findings", _FINDING)
 _PUT_CONTENT: Final = _insert("contents", "sha256, bytes", " ON CONFLICT (sha256) DO NOTHING")
 _DROP_ANSWER: Final = "DELETE FROM answers WHERE plan_sha256 = ? AND data_version = ?"
 _DROP_CONTENT: Final = "DELETE FROM contents WHERE sha256 = ?"
-_CLEAR: Final = tuple(f"DELETE FROM {table}" for table in ("answers", "requests", "permits", "scopes"))
+_CLEAR: Final = tuple(f"DELETE FROM {table}" for table in ("answers", "findings", "requests", "permits", "scopes"))
 
 
 class SqlTransaction(Transaction):
@@ -109,6 +110,7 @@ class SqlTransaction(Transaction):
         """Ids of permits that are new in this transaction, by data set and key."""
         self._requests: dict[str, RequestRow | None] = {}
         self._answers: dict[tuple[str, str], AnswerRow | None] = {}
+        self._findings: dict[str, FindingRow | None] = {}
         self._is_cleared = False
         self._changed_scopes: dict[Scope, ScopeRow] = {}
         """Changed scopes; each is written once, in its final state."""
@@ -152,10 +154,15 @@ class SqlTransaction(Transaction):
         new = [record for record in self._appended if record.number >= first]
         return ([_record(row) for row in rows] + new)[:limit]
 
-    def restorations(self, first: int) -> list[Record]:
+    def records_of(self, kinds: Sequence[str], first: int = 1) -> list[Record]:
         is_new = self._appended and first >= self._appended[0].number
-        rows = [] if is_new else self._fetch(_RESTORATIONS, (first,))
-        new = [record for record in self._appended if record.number >= first and record.kind == "restored"]
+        where = f"number >= ? AND kind IN ({', '.join('?' * len(kinds))})"
+        rows = (
+            []
+            if is_new
+            else self._fetch(f"SELECT {_RECORD} FROM journal WHERE {where} ORDER BY number", (first, *kinds))
+        )
+        new = [record for record in self._appended if record.number >= first and record.kind in kinds]
         return [_record(row) for row in rows] + new
 
     def prefetch(self, scopes: Sequence[Scope]) -> None:
@@ -245,6 +252,20 @@ class SqlTransaction(Transaction):
         self._answers[plan_sha256, data_version] = None
         self._changes["answer", plan_sha256, data_version] = (_DROP_ANSWER, (plan_sha256, data_version))
 
+    def finding(self, finding_id: str) -> FindingRow | None:
+        if finding_id not in self._findings:
+            self._findings[finding_id] = _only(self._finding_rows("WHERE id = ?", finding_id))
+        return self._findings[finding_id]
+
+    def findings(self, dataset: str | None = None) -> list[FindingRow]:
+        rows = self._finding_rows() if dataset is None else self._finding_rows("WHERE dataset = ?", dataset)
+        here = [row for row in self._findings.values() if row and dataset in (None, row.dataset)]
+        return sorted({row.id: row for row in (*rows, *here)}.values(), key=attrgetter("record"))
+
+    def put_finding(self, row: FindingRow) -> None:
+        self._findings[row.id] = row
+        self._changes["finding", row.id] = (_PUT_FINDING, row.columns)
+
     def content(self, sha256: str) -> bytes | None:
         if (change := self._changes.get(("content", sha256))) is not None:
             return change[1][1] if change[0] == _PUT_CONTENT else None
@@ -268,7 +289,8 @@ class SqlTransaction(Transaction):
 
     def clear_caches(self) -> None:
         self._is_cleared = True
-        for name in ("_scopes", "_changed_scopes", "_permits", "_new_permits", "_requests", "_answers", "_changes"):
+        rows = ("_scopes", "_changed_scopes", "_permits", "_new_permits", "_requests", "_answers", "_findings")
+        for name in (*rows, "_changes"):
             getattr(self, name).clear()
 
     def savepoint(self) -> dict[str, Any]:
@@ -287,6 +309,10 @@ class SqlTransaction(Transaction):
 
     def _answer_rows(self, where: str = "", *values: str) -> list[AnswerRow]:
         return [AnswerRow.from_columns(*row) for row in self._cached(f"SELECT {_ANSWER} FROM answers {where}", values)]
+
+    def _finding_rows(self, where: str = "", *values: str) -> list[FindingRow]:
+        found = self._cached(f"SELECT {_FINDING} FROM findings {where}", values)
+        return [FindingRow.from_columns(*row) for row in found]
 
     def _cached(self, statement: str, values: Sequence[str]) -> Columns:
         return [] if self._is_cleared else self._fetch(statement, values)

@@ -37,6 +37,8 @@ class Action(StrEnum):
     REQUEST_READ = "request.read"
     REQUEST_DECIDE = "request.decide"
     RELEASE_READ = "release.read"
+    FINDING_READ = "finding.read"
+    FINDING_WRITE = "finding.write"
     LEDGER_READ = "ledger.read"
     LEDGER_EXPORT = "ledger.export"
     AUDIT_READ = "audit.read"
@@ -161,6 +163,8 @@ RULES: Final[Mapping[Action, PermissionRule]] = {
     Action.REQUEST_READ: PermissionRule(GrantScope.PLACE, {_O: _ALL, _C: _ALL, _A: _OWN, _U: _ALL}, of_part=_OWN),
     Action.REQUEST_DECIDE: PermissionRule(GrantScope.PLACE, {_O: _ALL, _C: _ALL}, never_own=True),
     Action.RELEASE_READ: PermissionRule(GrantScope.PLACE, {_O: _ALL, _C: _ALL, _A: _OWN}, of_part=_OWN),
+    Action.FINDING_READ: PermissionRule(GrantScope.PLACE, {_O: _ALL, _C: _ALL, _U: _ALL}),
+    Action.FINDING_WRITE: PermissionRule(GrantScope.PLACE, {_O: _ALL, _C: _ALL, _U: _ALL}),
     Action.LEDGER_READ: PermissionRule(GrantScope.EVERYTHING, {_O: _ALL, _U: _ALL}),
     Action.LEDGER_EXPORT: PermissionRule(GrantScope.EVERYTHING, {_O: _ALL}),
     Action.AUDIT_READ: PermissionRule(GrantScope.EVERYTHING, {_O: _ALL, _U: _ALL}),

@@ -4,13 +4,14 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from tacit.server.routes import budgets, operations, people, queries, statistics, tables
+from tacit.server.routes import budgets, findings, operations, people, queries, statistics, tables
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
     operations.router,
     people.router,
     tables.router,
     budgets.router,
+    findings.router,
     queries.router,
     statistics.router,
 )

@@ -54,6 +54,7 @@ def _preview(caller: Caller, query: QueryRequest) -> PreviewResponse:
         is_released=found.is_released,
         lines=[PlanLine(label=line.label, text=line.text) for line in found.lines],
         remaining=cost_responses(found.remaining),
+        analyst=found.analyst,
         fits=found.fits,
         refusal=found.refusal,
         more_like_this=more_like_this(found, found.remaining),
@@ -106,7 +107,7 @@ def _plan(
 
 def _release(server: Server, planned: PlannedQuery, level: float) -> ReleaseResponse:
     release = planned.release()
-    answer = release_response(release, level, planned.remaining(), server.settings.limits.rows)
+    answer = release_response(release, level, planned.remaining(), server.settings.limits.rows, planned.spec.analyst)
     server.releases.put(planned.caller.name, answer)
     return answer
 

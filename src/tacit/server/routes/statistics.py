@@ -89,6 +89,7 @@ def _preview(caller: Caller, statistic: StatisticRequest) -> PreviewResponse:
         is_released=found.is_released,
         lines=[PlanLine(label="plan", text=line) for line in found.lines],
         remaining=cost_responses(found.remaining),
+        analyst=found.analyst,
         fits=found.fits,
         refusal=found.refusal,
         more_like_this=more_like_this(found, found.remaining),
@@ -102,7 +103,8 @@ def _plan(
     planned, datasets = _prepare(caller, statistic, key, Action.QUESTION_ASK)
 
     def run() -> StatisticResponse:
-        return _response(planned.release(), statistic.level, remaining(caller, datasets))
+        answer = planned.release()
+        return _response(answer, statistic.level, remaining(caller, datasets), planned.budget.payer)
 
     return run, class_of(planned.statistic.work, caller.server.settings.timing_class_s), datasets
 
@@ -176,7 +178,7 @@ def _arguments(
     return {name: decode(value, column=column, size_max=most) for name, value in statistic.arguments.items()}
 
 
-def _response(answer: stats.Answer, level: float, left: Mapping[str, Cost]) -> StatisticResponse:
+def _response(answer: stats.Answer, level: float, left: Mapping[str, Cost], analyst: str | None) -> StatisticResponse:
     """Return the response of a statistic."""
     keys, span = answer.keys, answer.interval(level)
     facts: dict[str, Any] = {}
@@ -197,6 +199,7 @@ def _response(answer: stats.Answer, level: float, left: Mapping[str, Cost]) -> S
         picture=answer.plan.picture,
         cost=CostResponse.of(answer.cost),
         remaining=cost_responses(left),
+        analyst=analyst,
         permit=answer.permit.id if answer.permit is not None else None,
         warnings=list(answer.warnings),
         coverage=list(answer.coverage),

@@ -21,6 +21,8 @@ request.file      - - x -
 request.read      x x o x
 request.decide    x x - -
 release.read      x x o -
+finding.read      x x - x
+finding.write     x x - x
 ledger.read       x - - x
 ledger.export     x - - -
 audit.read        x - - x
