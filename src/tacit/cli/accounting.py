@@ -177,6 +177,11 @@ class MeaningAnswer:
     meaning: Meaning
     priors: Sequence[float]
 
+    @property
+    def sentence(self) -> str:
+        """The meaning in words, for a prior of 50 % if that is among the given ones, else for the first."""
+        return self.meaning.sentence_for(0.5 if 0.5 in self.priors else self.priors[0])
+
     def facts(self) -> Iterator[Fact]:
         meaning = self.meaning
         yield from _plan_facts(meaning.event)
@@ -199,7 +204,7 @@ class MeaningAnswer:
         if math.isfinite(meaning.posterior_factor):
             factor = at_most(meaning.posterior_factor)
             yield Fact("posterior factor", f"at most {factor} between posteriors with and without a person's data")
-        yield Fact("meaning", meaning.sentence)
+        yield Fact("meaning", self.sentence)
 
     def to_dict(self) -> dict[str, Any]:
         meaning = self.meaning
@@ -218,7 +223,7 @@ class MeaningAnswer:
             "risk_factor": _finite(meaning.risk_factor),
             "posterior_factor": _finite(meaning.posterior_factor),
             "curve": [{"epsilon": epsilon, "delta": delta} for epsilon, delta in meaning.curve],
-            "meaning": meaning.sentence,
+            "meaning": self.sentence,
         }
 
 

@@ -26,7 +26,7 @@ from click.shell_completion import shell_complete
 
 from tacit import __version__
 from tacit.cli.groups import FolderGroup
-from tacit.cli.output import discard_output
+from tacit.cli.output import charge_begun, discard_output
 
 _COMMAND: Final = re.compile(r"\btacit((?: (?:[a-z][a-z-]*|\.\.\.))+)(?![^;)&]*--folder)")
 """A tacit command within a sentence, up to its arguments, unless it has --folder already."""
@@ -38,6 +38,7 @@ _KEYWORDS: Final = (
     (r"\bbounds=\(0, 120\)", "--bounds 0:120"),
     (r"\b(?:other_)?keys=\[\.\.\.\]", "--keys A,B,C"),
     (r"\bpopmean=", "--mean"),
+    (r'\bformat="(\w+)"', r"--format \1"),
     (r"\b(public|replace)=True", r"--\1"),
     (rf"\b({_NAMED})=(?=[\w.\[(\"'])", r"--\1 "),
     (rf"\b({_NAMED})=", r"--\1"),
@@ -129,8 +130,11 @@ def _folder_in(arguments: Sequence[str]) -> str | None:
 def _usage_sentence(error: click.ClickException) -> str:
     sentence = _one_line(error.format_message()).removesuffix(".")
     context = error.ctx if isinstance(error, click.UsageError) else None
+    if context and "sql" in {one.name for one in context.command.params} and "unexpected extra argument" in sentence:
+        sentence += "; put the query in quotes"
     path = context.command_path if context else "tacit"
-    return f"{sentence[:1].lower()}{sentence[1:]}; see {path} --help"
+    mark = "" if sentence.endswith("?") else ";"
+    return f"{sentence[:1].lower()}{sentence[1:]}{mark} see {path} --help"
 
 
 def _one_line(text: str) -> str:
@@ -156,7 +160,7 @@ QUERY_INTERRUPTED: Final = "Query interrupted"
 def app(context: click.Context) -> None:
     """Answer SQL queries and statistics with differential privacy.
 
-    Exit codes: 0 success, 2 usage error, 3 refused for privacy, 4 failure.
+    Exit codes: 0 success, 2 usage error, 3 refused (privacy, budget, access or unsupported SQL), 4 failure.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
@@ -172,21 +176,29 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # an encoding without Greek letters shows ? instead of failing
+    charge_begun.clear()
     try:
         exit_code = _invoke(list(arguments))
         sys.stdout.flush()
     except (KeyboardInterrupt, click.Abort) as stopped:
-        if str(stopped):  # says that a release was charged (`pipeline.interrupts`)
-            click.echo(f"tacit: {stopped}", err=True)
-        return EXIT_INTERRUPTED
+        return _report_interrupt(str(stopped), arguments)
     except BrokenPipeError:
         discard_output()
         return EXIT_BROKEN_PIPE
     except Exception as error:
         if type(error) is RuntimeError and str(error) == QUERY_INTERRUPTED:
-            return EXIT_INTERRUPTED
+            return _report_interrupt("", arguments)
         return report_error(error, arguments)
     return exit_code
+
+
+def _report_interrupt(sentence: str, arguments: Sequence[str]) -> int:
+    """Write what was charged, if that is known: by `pipeline.interrupts`, or because a charge was not yet begun."""
+    if not sentence and {"sql", "stats"} & {*arguments} and not charge_begun.is_set():
+        sentence = "cancelled; nothing was charged"
+    if sentence:
+        click.echo(f"tacit: {sentence}", err=True)
+    return EXIT_INTERRUPTED
 
 
 def _invoke(arguments: list[str]) -> int:

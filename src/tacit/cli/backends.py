@@ -187,7 +187,7 @@ class Backend(Protocol):
 
     @property
     def location(self) -> str:
-        """The folder, or the URL of the server."""
+        """The folder in words, or the URL of the server."""
 
     def tables(self) -> Sequence[Table]:
         """Return the tables with their public facts."""
@@ -203,6 +203,9 @@ class Backend(Protocol):
 
     def remaining(self, datasets: Sequence[str], analyst: str | None) -> Mapping[str, Cost]:
         """Return the remaining budget of some data sets, or of the analyst on them."""
+
+    def payer(self, analyst: str | None) -> str | None:
+        """Return whose cap the last answer was charged to: the analyst that was given, or that of the token."""
 
     def budgets(self, dataset: str | None = None) -> list[dict[str, Any]]:
         """Return the budgets of one or of all visible data sets: each data set's own first, then its parts."""
@@ -222,7 +225,7 @@ class FolderBackend:
 
     @property
     def location(self) -> str:
-        return str(self._curator.folder)
+        return f"folder {self._curator.folder}"
 
     def tables(self) -> Sequence[Table]:
         return list(self._curator.catalog.tables.values())
@@ -239,6 +242,9 @@ class FolderBackend:
     def remaining(self, datasets: Sequence[str], analyst: str | None) -> Mapping[str, Cost]:
         return {name: self._curator.budget(name, analyst).remaining() for name in datasets}
 
+    def payer(self, analyst: str | None) -> str | None:
+        return analyst
+
     def budgets(self, dataset: str | None = None) -> list[dict[str, Any]]:
         from tacit.cli.catalog_rendering import ledger_budget_object
 
@@ -251,7 +257,11 @@ class FolderBackend:
 
         known = sorted({one["name"] for one in self.budgets() if one["kind"] == "analyst"})
         if name not in known:
-            names = f"the analysts are {', '.join(known)}" if known else "add one with: tacit budget analyst"
+            names = (
+                f"the analysts are {', '.join(known)}"
+                if known
+                else "add one with: tacit budget analyst NAME DATASET --epsilon 1"
+            )
             raise UnknownName(f"no analyst is named {name}; {names}", name="analyst", value=name)
 
     def cancel(self, thread: int) -> None:
@@ -265,6 +275,7 @@ class ServerBackend:
         self._client, self._level = client, level
         self._left: dict[str, Cost] = {}
         """The remaining budget of each data set in the last response."""
+        self._payer: str | None = None
 
     @property
     def location(self) -> str:
@@ -274,20 +285,21 @@ class ServerBackend:
         return [one.table for one in self._client.tables()]
 
     def preview(self, sql: str, options: Mapping[str, Any], analyst: str | None) -> Preview:
-        preview = self._client.preview(sql, **options, analyst=analyst)
-        self._left |= preview.remaining
-        return preview
+        return self._client.preview(sql, **options, analyst=analyst)
 
     def explain(self, sql: str, options: Mapping[str, Any]) -> Sequence[Line]:
         return self._client.explain(sql, **options)
 
     def sql(self, sql: str, options: Mapping[str, Any], analyst: str | None, **run: Unpack[RunOptions]) -> ReleasedRows:
         release = self._client.sql(sql, **options, **run, analyst=analyst, level=self._level)
-        self._left |= release.remaining
+        self._left, self._payer = release.remaining, release.analyst
         return release
 
     def remaining(self, datasets: Sequence[str], analyst: str | None) -> Mapping[str, Cost]:
         return {name: self._left[name] for name in datasets}
+
+    def payer(self, analyst: str | None) -> str | None:
+        return self._payer
 
     def budgets(self, dataset: str | None = None) -> list[dict[str, Any]]:
         from tacit.cli.catalog_rendering import budget_object

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from datetime import date
 from fractions import Fraction
 from functools import partial
@@ -16,6 +17,7 @@ from tacit.curator.table_sources import source_text
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.figures import at_most, exactly, left_over
 from tacit.privacy.tables import Column, Table
+from tacit.privacy.texts import did_you_mean
 
 if TYPE_CHECKING:
     from tacit import Cost
@@ -61,7 +63,7 @@ def show_tables(screen: Screen, catalog: Catalog) -> None:
         partial(table_object, catalog),
         ("table", "protected", "budget", "columns", "source"),
         row,
-        "no tables yet; add one with: tacit table add NAME SOURCE",
+        "no tables yet; add one with: tacit table add NAME SOURCE --unit COLUMN",
     )
 
 
@@ -70,20 +72,49 @@ def show_table(screen: Screen, catalog: Catalog, table: Table) -> None:
     if not screen.has_reader:
         show_columns(screen, table)
         return
-    limits = [
-        words.format(f"{value:,}")
-        for words, key in zip(LIMIT_TEXTS, LIMITS, strict=True)
-        if (value := getattr(table.limits, key)) is not None
-    ]
     facts = [Fact("table", printable(table.name), True), Fact("protected", protected_text(table))]
     if table.is_private:
-        counted = f"at most {', '.join(limits)}" if limits else "limits are chosen by each query"
+        counted = limits_text(table) or "limits are chosen by each query"
         rules = filter(None, (counted, printable(table.unit_rule)))
         facts += [Fact("budget", table.dataset), *(Fact("counted", one) for one in rules)]
     if table.identified_by:
         facts.append(Fact("identified by", ", ".join(map(printable, table.identified_by))))
     screen.show_facts([*facts, Fact("source", _location(catalog, table))])
     show_columns(screen, table)
+
+
+def table_changes(before: Table, after: Table) -> list[str]:
+    """Return what differs between two registrations of a table, in words: "age: 0 to 120 → 0 to 110"."""
+    old, new = ({one.name: one for one in table.columns} for table in (before, after))
+    pairs = [
+        ("protected", protected_text(before), protected_text(after)),
+        ("data set", before.dataset, after.dataset),
+        ("limits", limits_text(before) or "none", limits_text(after) or "none"),
+        ("identified by", ", ".join(before.identified_by) or "none", ", ".join(after.identified_by) or "none"),
+        *(pair for name in old if name in new for pair in _column_changes(old[name], new[name])),
+        *((name, "a column", "left out") for name in old if name not in new),
+        *((name, "left out", "a column") for name in new if name not in old),
+    ]
+    return [f"{printable(name)}: {printable(one)} → {printable(other)}" for name, one, other in pairs if one != other]
+
+
+def _column_changes(before: Column, after: Column) -> Iterator[tuple[str, str, str]]:
+    """Yield the name of a column with its kind, bounds or categories, and missing values, before and after."""
+    facts, missing = "no bounds or categories", {True: "may be missing", False: "never missing"}
+    yield before.name, before.kind.value, after.kind.value
+    if before.facts != after.facts:
+        yield before.name, facts_text(before) or facts, facts_text(after) or facts
+    yield before.name, missing[before.nullable], missing[after.nullable]
+
+
+def limits_text(table: Table) -> str:
+    """Return the contribution limits of a table in words; empty if it has none."""
+    found = [
+        words.format(f"{value:,}")
+        for words, key in zip(LIMIT_TEXTS, LIMITS, strict=True)
+        if (value := getattr(table.limits, key)) is not None
+    ]
+    return f"at most {', '.join(found)}" if found else ""
 
 
 def show_columns(screen: Screen, table: Table) -> None:
@@ -111,6 +142,17 @@ def facts_text(column: Column) -> str:
         more = len(column.facts.values) - len(values)
         return ", ".join(values) + (f" and {more:,} more" if more else "")
     return ""
+
+
+def missing_category(column: Column, value: object) -> str:
+    """Return that a value is not one of the categories of a column; empty if it is, is None, or there are none."""
+    if not isinstance(column.facts, Categories) or value is None or value in column.facts.values:
+        return ""
+    near = did_you_mean(str(value), map(str, column.facts.values))
+    sentence = (
+        f"{_shown_value(value)!r} is not one of the categories of {printable(column.name)} ({facts_text(column)})"
+    )
+    return f"{sentence}; {near}" if near else sentence
 
 
 def printable(name: str) -> str:
@@ -146,7 +188,7 @@ def _plain(value: Any) -> Any:
 BAR_WIDTH: Final = 16
 NO_BUDGETS: Final = "no budgets yet; set one with: tacit budget set DATASET --epsilon 1"
 COLUMNS: Final = ("budget", "epsilon_spent", "epsilon_left", "epsilon", "epsilon_min", "delta", "filter")
-COMPOSITION: Final = "spent and remaining ε may not add up to the cap: each is the better of two composition bounds"
+COMPOSITION: Final = "spent and remaining ε may not add up to the total: each is the better of two composition bounds"
 FULL, EMPTY = "█", "░"
 
 
@@ -186,8 +228,8 @@ def show_budgets(screen: Screen, budgets: list[dict[str, Any]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for name in ("budget", "", "ε spent", "ε left", "ε cap", "ε min", "δ", "filter"):
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    for name in ("budget", "", "ε spent", "ε remaining", "ε total", "ε min", "δ", "filter"):
         table.add_column(name, justify="right" if name.startswith(("ε", "δ")) else "left", no_wrap=True)
     for row in budgets:
         filled, style = _bar(row)

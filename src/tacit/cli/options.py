@@ -29,9 +29,17 @@ DEFAULT_DELTA: Final = 1e-7
 AS_JSON: Final = """; as a JSON list, null stands for missing values: '["A", null]'"""
 """The end of the help of options that take a list of public values."""
 
-folder_option = click.option(
-    "--folder", default=".", type=click.Path(path_type=Path), help="The folder with the catalog and the ledger."
-)
+_FOLDER: Final[dict[str, Any]] = {
+    "default": ".",
+    "type": click.Path(path_type=Path),
+    "help": "The folder with the catalog and the ledger.",
+}
+folder_option = click.option("--folder", **_FOLDER)
+
+
+def folder_parameter() -> click.Parameter:
+    """Return the option --folder."""
+    return click.Option(["--folder"], **_FOLDER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,16 +283,34 @@ class Previewed(Protocol):
     def fits(self) -> bool:
         """Whether the cost fits into the budgets."""
 
+    @property
+    def analyst(self) -> str | None:
+        """Whose cap is charged as well."""
 
-def confirm_cost(screen: Screen, preview: Previewed, analyst: str | None = None) -> None:
+
+def confirm_cost(screen: Screen, preview: Previewed) -> None:
     """Ask for confirmation of a cost above half of the remaining budget; raise UsageError without a terminal."""
     large = [(name, left) for name, left in preview.remaining.items() if preview.epsilon > SHARE * left.epsilon]
     if not large or not preview.fits:
         return
     name, left = large[0]
-    whose = f"for {analyst} on {name}" if analyst else f"on {name}"
-    sentence = f"this costs ε {at_most(preview.epsilon)} of the remaining ε {left_over(left.epsilon)} {whose}"
-    if screen.as_json or not (sys.stdin.isatty() and screen.console.is_terminal):
-        raise click.UsageError(f"{sentence}, which is more than half; nothing was charged; add --yes to confirm")
-    if not click.confirm(f"{sentence}; continue?"):
-        raise click.Abort("nothing was charged")
+    confirm_sentence(screen, cost_sentence(preview.epsilon, left, name, preview.analyst))
+
+
+def cost_sentence(epsilon: float, left: Cost, dataset: str, analyst: str | None) -> str:
+    """Return what a cost takes of the remaining budget, in words."""
+    whose = f"for {analyst} on {dataset}" if analyst else f"on {dataset}"
+    return f"this costs ε {at_most(epsilon)} of the remaining ε {left_over(left.epsilon)} {whose}"
+
+
+def confirm_sentence(screen: Screen, sentence: str) -> None:
+    """Ask for confirmation of costs above half of the remaining budget."""
+    confirm(screen, f"{sentence}; continue?", f"{sentence}, which is more than half", "nothing was charged")
+
+
+def confirm(screen: Screen, question: str, refusal: str, unchanged: str) -> None:
+    """Ask for confirmation, for which Enter is no; raise UsageError without a terminal, and Abort if it is refused."""
+    if not screen.is_interactive:
+        raise click.UsageError(f"{refusal}; {unchanged}; add --yes to confirm")
+    if not click.confirm(question):
+        raise click.Abort(unchanged)

@@ -11,11 +11,12 @@ import io
 import json
 import os
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
@@ -28,8 +29,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FORMATS: Final = ("table", "csv", "json", "markdown")
-FACTS_WIDTH_MAX: Final = 100
+TEXT_WIDTH_MAX: Final = 100
 LABEL_WIDTH: Final = 17
+
+
+charge_begun: Final = threading.Event()
+"""Set when a command begins to charge; an interrupt before that has charged nothing."""
 
 
 class Fact(NamedTuple):
@@ -60,6 +65,11 @@ class Screen:
         """Whether the answer is a table on a terminal, where facts are shown below it."""
         return self.format == "table" and self.console.is_terminal
 
+    @property
+    def is_interactive(self) -> bool:
+        """Whether a person can be asked: input and output are a terminal, and no JSON was chosen."""
+        return not self.as_json and sys.stdin.isatty() and self.console.is_terminal
+
     @cached_property
     def console(self) -> Console:
         """The rich console; it drops colours in a pipe and under NO_COLOR."""
@@ -73,6 +83,18 @@ class Screen:
 
         return AnswerConsole(highlight=False, markup=False, emoji=False)
 
+    def say(self, text: str, *, err: bool = False) -> None:
+        """Write text, with lines wrapped at words on a terminal."""
+        if self.console.is_terminal:
+            fill = partial(textwrap.fill, width=self.width, break_long_words=False, break_on_hyphens=False)
+            text = "\n".join(map(fill, text.splitlines()))
+        click.echo(text, err=err)
+
+    @property
+    def width(self) -> int:
+        """The width of text on a terminal."""
+        return min(self.console.width, TEXT_WIDTH_MAX)
+
     def show_object(self, facts: Any) -> None:
         """Write `facts` as one JSON object."""
         click.echo(json.dumps(facts, ensure_ascii=False, allow_nan=False))
@@ -83,7 +105,9 @@ class Screen:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(*columns, box=SIMPLE_HEAD, header_style="bold")
+        table = Table(box=SIMPLE_HEAD, header_style="bold")
+        for name in columns:
+            table.add_column(name, overflow="fold")
         for row in rows:
             table.add_row(*map(Text, row))
         self.console.print(table)
@@ -139,7 +163,7 @@ class Screen:
             return
         from rich.text import Text
 
-        width = min(self.console.width, FACTS_WIDTH_MAX) - LABEL_WIDTH - 1
+        width = self.width - LABEL_WIDTH - 1
         self.console.print()
         for fact in facts:
             label = f" {fact.label:{LABEL_WIDTH - 2}} "

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tacit.cli.app import with_options
 from tacit.cli.output import Fact, Screen
-from tacit.privacy.figures import at_most, left_over
+from tacit.privacy.figures import at_most, grouped, in_one_cell, left_over
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
     from tacit import Cost
     from tacit.privacy.tables import Table
     from tacit.query import Preview
@@ -41,7 +43,9 @@ def row_object(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: json_value(value) for name, value in row.items()}
 
 
-def answer_object(release: ReleasedRows, remaining: Mapping[str, Cost], level: float) -> dict[str, Any]:
+def answer_object(
+    release: ReleasedRows, remaining: Mapping[str, Cost], level: float, analyst: str | None = None
+) -> dict[str, Any]:
     """Return an answer as a JSON object."""
     return {
         "rows": [row_object(row) for row in release.rows],
@@ -49,6 +53,7 @@ def answer_object(release: ReleasedRows, remaining: Mapping[str, Cost], level: f
         "level": level,
         "cost": cost_object(release.cost),
         "remaining": {name: cost_object(cost) for name, cost in remaining.items()},
+        "analyst": analyst,
         "permit": release.permit.id if release.permit is not None else None,
         "counted": release.counted,
         "warnings": list(release.warnings),
@@ -114,19 +119,13 @@ def cell(value: Any, span: Any = None) -> str:
     """Return one value as text; unprintable characters are escaped so that they cannot control a terminal."""
     if value is None:
         return "–"
+    if span is not None:
+        return in_one_cell(value, *span)
     if isinstance(value, bool):
-        text = str(value).lower()
-    elif isinstance(value, int):
-        text = f"{value:,}"
-    elif isinstance(value, float):
-        text = f"{value:,.6g}"
-    else:
-        text = str(value) if str(value).isprintable() else repr(str(value))[1:-1]
-    if span is None:
-        return text
-    from tacit.query.release import spread
-
-    return f"{text} {spread(value, span)}"
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return grouped(value)
+    return str(value) if str(value).isprintable() else repr(str(value))[1:-1]
 
 
 def counted_text(release: ReleasedRows, lines: Iterable[Line]) -> str:
@@ -140,9 +139,9 @@ def counted_text(release: ReleasedRows, lines: Iterable[Line]) -> str:
     )
 
 
-def budget_facts(preview: Preview, analyst: str | None = None) -> list[Fact]:
+def budget_facts(preview: Preview) -> list[Fact]:
     """Return the remaining budgets of a preview, and why the cost does not fit if it does not."""
-    remaining = remaining_facts(preview.remaining, analyst)
+    remaining = remaining_facts(preview.remaining, preview.analyst)
     return remaining if preview.fits else [*remaining, Fact("over budget", with_options(preview.refusal), True)]
 
 
@@ -152,15 +151,15 @@ def remaining_facts(remaining: Mapping[str, Cost], analyst: str | None = None) -
     return [Fact("remaining", f"ε {left_over(cost.epsilon)} {whose} {name}") for name, cost in remaining.items()]
 
 
-def preview_facts(preview: Preview, analyst: str | None = None) -> list[Fact]:
+def preview_facts(preview: Preview) -> list[Fact]:
     """Return a preview as facts: cost, remaining budgets, limits, and the half-width of each 95 % interval."""
-    facts = [Fact("cost", cost_text(preview), True), *budget_facts(preview, analyst), *plan_facts(preview.lines)]
+    facts = [Fact("cost", cost_text(preview), True), *budget_facts(preview), *plan_facts(preview.lines)]
     return [*facts, *(Fact(f"interval of {name}", half_width_text(width)) for name, width in preview.widths.items())]
 
 
 def half_width_text(width: float | None) -> str:
     """Return the half-width of a 95 % interval in words; None depends on the data."""
-    return "width depends on the data" if width is None else f"± {width:,.4g} (95 %)"
+    return "width depends on the data" if width is None else f"± {grouped(width, 4)} (95 %)"
 
 
 def plan_facts(lines: Iterable[Line]) -> list[Fact]:
@@ -171,49 +170,46 @@ def plan_facts(lines: Iterable[Line]) -> list[Fact]:
     return [Fact("counted", counted), *caveats(lines)]
 
 
-def category_hints(sql: str, tables: Iterable[Table]) -> list[str]:
-    """Return a hint for each text in a query that is not a category of the column it is compared with."""
-    from tacit.privacy.texts import did_you_mean
-
-    known = _categories(tables)
-    hints = []
-    for column, text in _comparisons(sql):
-        values = known.get(column.lower())
-        if values is not None and text not in values:
-            texts = sorted(value for value in values if isinstance(value, str))
-            near = did_you_mean(text, texts, f"it has {', '.join(texts)}")
-            hints.append(f"'{text}' is not a category of {column}; {near}")
-    return hints
-
-
-def _categories(tables: Iterable[Table]) -> dict[str, set[Any]]:
-    """Return the categories of columns by name, without names that have no categories in some table."""
-    from tacit.privacy.bounds import Categories
-
-    found: dict[str, set[Any]] = {}
-    without = set()
-    for column in (column for table in tables for column in table.columns):
-        if isinstance(column.facts, Categories):
-            found.setdefault(column.name.lower(), set()).update(column.facts.values)
-        else:
-            without.add(column.name.lower())
-    return {name: values for name, values in found.items() if name not in without}
-
-
-def _comparisons(sql: str) -> Iterator[tuple[str, str]]:
-    """Yield pairs of a column and a text that it is compared with by =, <> or IN."""
-    from sqlglot import exp, parse_one
-    from sqlglot.errors import SqlglotError
+def category_hints(sql: str, tables: Iterable[Table], keys: Mapping[str, Iterable[Any]] | None = None) -> list[str]:
+    """Return a hint for each text of a query and each key that is not a category of the column it is compared with."""
+    from tacit.cli.catalog_rendering import missing_category
+    from tacit.privacy.errors import TacitError
+    from tacit.query.parse import Text, parse
 
     try:
-        nodes = list(parse_one(sql, read="duckdb").find_all(exp.EQ, exp.NEQ, exp.In))
-    except (SqlglotError, RecursionError):
-        return  # the query itself is refused
-    for node in nodes:
-        sides = [node.this, node.args.get("expression"), *node.args.get("expressions", [])]
-        columns = [one.name for one in sides if isinstance(one, exp.Column)]
+        tree = parse(Text(sql))
+    except TacitError:
+        return []  # the query itself is refused
+    named = _named_tables(tree, tables)
+    compared = [*_comparisons(tree), *(("", name, value) for name, values in (keys or {}).items() for value in values)]
+    hints = []
+    for qualifier, name, value in compared:
+        read = [named[qualifier]] if qualifier in named else named.values()
+        columns = [one for table in read for one in table.columns if one.name.lower() == name.lower()]
+        found = [missing_category(column, value) for column in columns]
+        hints += found[:1] if all(found) else []
+    return list(dict.fromkeys(hints))
+
+
+def _named_tables(tree: exp.Expr, tables: Iterable[Table]) -> dict[str, Table]:
+    """Return the tables of the catalog that a query reads, by alias or name."""
+    from sqlglot import exp
+
+    known = {one.name.lower(): one for one in tables}
+    read = [one for one in tree.find_all(exp.Table) if one.name.lower() in known]
+    return {one.alias_or_name.lower(): known[one.name.lower()] for one in read}
+
+
+def _comparisons(tree: exp.Expr) -> Iterator[tuple[str, str, str]]:
+    """Yield the qualifier and the name of a column, and a text that it is compared with by =, <>, IN or CASE."""
+    from sqlglot import exp
+
+    for node in tree.find_all(exp.EQ, exp.NEQ, exp.In, exp.Case):
+        cases = [one.this for one in node.args.get("ifs", ()) if node.this is not None]
+        sides = [node.this, node.args.get("expression"), *node.args.get("expressions", ()), *cases]
+        columns = [one for one in sides if isinstance(one, exp.Column)]
         texts = [one.name for one in sides if isinstance(one, exp.Literal) and one.is_string]
-        yield from ((column, text) for column in columns[:1] for text in texts)
+        yield from ((column.table.lower(), column.name, text) for column in columns[:1] for text in texts)
 
 
 def caveats(lines: Iterable[Line]) -> list[Fact]:

@@ -32,7 +32,7 @@ INDENT: Final = 3
 COLUMNS_SHOWN: Final = 40
 KIND_WORDS: Final = {
     Kind.BOOLEAN: "yes or no",
-    Kind.INTEGER: "whole number",
+    Kind.INTEGER: "integer",
     Kind.REAL: "number",
     Kind.TEXT: "text",
     Kind.DATE: "date",

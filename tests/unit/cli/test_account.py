@@ -238,6 +238,9 @@ class TestMeaning:
         low, high = worth.posterior(0.4)
         expected = worth.expected_posterior(0.4)
         assert found["posteriors"] == [{"prior": 0.4, "lower": low, "upper": high, "expected": expected}]
+        assert found["meaning"].startswith(
+            "An attacker with a prior of 40% that a person is in the data has a posterior of"
+        )
         assert [one["false_positive_rate"] for one in found["true_positive_rates"]] == [0.001, 0.01, 0.1]
         assert all(
             one["upper"] == worth.true_positive_rate(one["false_positive_rate"]) for one in found["true_positive_rates"]
@@ -246,7 +249,7 @@ class TestMeaning:
         assert found["risk_factor"] == worth.risk_factor
         assert found["epsilon"]["upper"] == worth.epsilon.upper
         assert [(one["epsilon"], one["delta"]) for one in found["curve"]] == list(worth.curve)
-        assert found["meaning"] == worth.sentence
+        assert found["meaning"] == worth.sentence_for(0.4)
         assert "plot" not in found
 
     def test_people_see_three_priors_and_three_rates(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -271,6 +274,7 @@ class TestMeaning:
     ) -> None:
         shown = facts(capsys, "meaning", "--delta", "1e-6", "gaussian(1.5)", "--prior", "0.4")
         assert shown["prior 0.4"].startswith("posterior may be 0 or 1; on average at most 0.")
+        assert shown["meaning"].startswith("An attacker with a prior of 40% that")
         assert "posterior factor" not in shown
 
     def test_a_factor_that_no_double_holds_is_infinite(self, capsys: pytest.CaptureFixture[str]) -> None:

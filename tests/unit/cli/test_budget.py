@@ -1,6 +1,7 @@
 """`tacit budget`: what is set is what the ledger holds, and what is shown never claims too little spent."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def test_a_budget_is_set_until_it_is_charged_and_caps_of_analysts_lie_within_it(
     assert budget(folder, "analyst", "bob", "clinic", "--epsilon", "5") == 2
     assert budget(folder, "analyst", "bob", "nowhere", "--epsilon", "1") == 2
     err = capsys.readouterr().err
-    assert "a cap is not changed once it is charged" in err
+    assert "(gdp) since record 1; a budget cannot be changed once something has been charged to it" in err
     assert "must lie within its budget" in err
     assert f"nowhere has no budget; create one: tacit budget set --folder {folder} nowhere --epsilon" in err
     with Curator(folder) as curator:
@@ -109,6 +110,10 @@ def test_a_name_that_no_table_pays_by_is_noticed(folder: Path, capsys: pytest.Ca
     catalog.write_text(table)
     assert budget(folder, "set", "clinic", "--epsilon", "1") == 0
     assert "no table uses the budget clinic yet; tables use visits" in capsys.readouterr().err
+    assert budget(folder, "set", "visit", "--epsilon", "3") == 0
+    assert "no table uses the budget visit yet; did you mean visits?\n" in capsys.readouterr().err
+    assert run(["budget", "--help"]) == 0
+    assert "it cannot be removed" in " ".join(capsys.readouterr().out.split())
     assert budget(folder, "set", "visits", "--epsilon", "1", "--delta", "1e-7") == 0
     assert capsys.readouterr().err == ""
     catalog.write_text("broken")
@@ -181,6 +186,16 @@ def test_an_empty_ledger_says_so(folder: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == "no open requests\n"
 
 
+def test_a_request_says_who_decides_it_by_which_command(spent: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("request", "visits", "--epsilon", "0.25", "--reason", "more", "--analyst", "ana")
+    assert budget(spent, *words) == 0
+    said = capsys.readouterr().out
+    assert "; owners and curators decide it: tacit budget decide " in said
+    command = said.partition(": tacit ")[2].replace("NAME", "carla")
+    assert run(shlex.split(command)) == 0
+    assert "granted: ana may now spend" in capsys.readouterr().out
+
+
 def test_requests_are_listed_and_decided(spent: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (request,) = answer(spent, capsys, "requests")["requests"]
     assert (request["analyst"], request["reason"], request["state"]) == ("ana", "a second study", "filed")
@@ -205,3 +220,14 @@ def test_a_folder_that_nobody_has_set_up_is_bad_use_and_stays_as_it_is(
     assert budget(tmp_path, *arguments) == 2
     assert "create them with: tacit init" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_spent_epsilon_is_the_decimal_that_was_charged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer(folder, capsys, "set", "clinic", "--epsilon", "3", "--delta", "1e-7")
+    with Curator(folder) as curator:
+        for epsilon in (0.5, 0.5, 0.1, 0.1):
+            curator.budget("clinic").charge(events.Laplace(epsilon))
+    (shown,) = answer(folder, capsys, "show")["budgets"]
+    assert (shown["epsilon_spent"], shown["epsilon_left"], shown["delta_left"]) == (1.2, 1.8, 1e-8)
+    assert budget(folder, "show") == 0
+    assert "clinic,1.2,1.8,3," in capsys.readouterr().out

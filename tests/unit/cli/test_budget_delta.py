@@ -113,11 +113,11 @@ def test_only_what_nothing_was_charged_to_is_replaced(tmp_path: Path) -> None:
         ledger.create_cap("visits", "ana", 1.0, 1e-7)
         assert ledger.budget("visits").cap.delta == 1e-6
         ledger.reserve("visits", event)
-        with pytest.raises(NameTaken, match="a cap is not changed once it is charged"):
+        with pytest.raises(NameTaken, match="since record 4; a budget cannot be changed once something has been"):
             ledger.create_budget("visits", 5.0, 1e-6)
         ledger.create_cap("visits", "ana", 0.5, 1e-7)  # she has spent nothing
         ledger.reserve("visits", event, analyst="ana")
-        with pytest.raises(NameTaken):
+        with pytest.raises(NameTaken, match="since record 7; a cap cannot be changed once something has been charged"):
             ledger.create_cap("visits", "ana", 1.0, 1e-7)
         ledger.verify(full=True)
     with Ledger.open(tmp_path) as again:

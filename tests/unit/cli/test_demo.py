@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from tacit.cli.app import run
 from tacit.cli.tour import clinic, display, scenario
@@ -48,7 +49,7 @@ def facts(kept: Path) -> dict[str, Any]:
 def test_the_tour_goes_from_the_protected_over_the_answer_and_the_attack_to_the_code(text: str) -> None:
     stations = [
         "Who is protected", "SELECT ward", "private answer", "95 % interval", "because these people are invented",
-        "COUNT(DISTINCT patient_id)    ε 0.20", "left for ana", "The same query again", "cost            ε 0\n",
+        "COUNT(DISTINCT patient_id)    ε 0.20", "remaining (ana)", "The same query again", "cost            ε 0\n",
         "A differencing attack", "exact answers", "bound at ε 0.5", "refused         T300", "import tacit", "curl -s http://127.0.0.1",
     ]  # fmt: skip
     places = [text.index(words) for words in stations]
@@ -71,7 +72,7 @@ def test_two_tours_have_equally_many_lines_and_other_answers(text: str) -> None:
 
 
 def test_the_true_values_are_those_of_the_clinic(facts: dict[str, Any]) -> None:
-    rows = facts["question"]["rows"]
+    rows = facts["query"]["rows"]
     assert {ward: cells["patients"]["truth"] for ward, cells in rows.items()} == Counter(one.ward for one in PEOPLE)
     costs = [cost for one in PEOPLE if one.ward == "heart" for cost, _ in one.visits]
     assert rows["heart"]["mean_cost"]["truth"] == pytest.approx(sum(costs) / len(costs))
@@ -81,13 +82,13 @@ def test_the_true_values_are_those_of_the_clinic(facts: dict[str, Any]) -> None:
 
 def test_answers_lie_in_their_intervals_and_near_the_truth(facts: dict[str, Any]) -> None:
     """The noise of a count has scale 5, so that 110 is passed less often than once in 10^9 runs."""
-    for cells in facts["question"]["rows"].values():
+    for cells in facts["query"]["rows"].values():
         assert all(one["low"] < one["answer"] < one["high"] for one in cells.values())
         assert abs(cells["patients"]["answer"] - cells["patients"]["truth"]) <= 110
 
 
 def test_the_items_make_up_the_price_that_was_previewed_and_charged(facts: dict[str, Any]) -> None:
-    question = facts["question"]
+    question = facts["query"]
     assert sum(item["epsilon"] for item in question["items"]) == pytest.approx(0.5)
     assert question["previewed"] == question["epsilon"] == 0.5
     assert [item["noise"].split()[0] for item in question["items"]] == ["Laplace"] * 3
@@ -96,12 +97,12 @@ def test_the_items_make_up_the_price_that_was_previewed_and_charged(facts: dict[
 def test_what_was_spent_is_what_the_ledger_says(facts: dict[str, Any], kept: Path) -> None:
     with Curator(kept) as curator:
         spent = curator.budget("visits", "ana").spent().epsilon
-        assert spent == pytest.approx(facts["question"]["epsilon"] + facts["attack"]["epsilon"]) == 1.0
+        assert spent == pytest.approx(facts["query"]["epsilon"] + facts["attack"]["epsilon"]) == 1.0
         assert facts["budget"]["epsilon"] - facts["budget"]["left"] == pytest.approx(spent)
 
 
 def test_the_same_question_again_has_the_same_answer_at_no_cost(facts: dict[str, Any]) -> None:
-    assert facts["again"] == {"is_same": True, "epsilon": 0.0, "left": facts["question"]["left"]}
+    assert facts["again"] == {"is_same": True, "epsilon": 0.0, "left": facts["query"]["left"]}
 
 
 def test_the_refusal_says_what_would_fit(facts: dict[str, Any]) -> None:
@@ -165,6 +166,17 @@ def test_the_python_that_is_shown_runs(
 def test_without_a_folder_the_python_says_how_to_get_one(text: str) -> None:
     assert display.FIRST_DEMO in text
     assert '"clinic/visits.csv"' in text
+
+
+def test_the_next_step_serves_the_folder_that_was_kept_and_says_what_was_written(text: str) -> None:
+    console = Console(file=io.StringIO(), width=80)
+    display.show_end(console, "my demo")
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert "Next: tacit serve 'my demo'\n" in shown
+    assert "my demo/visits.csv has the invented visits" in shown
+    assert "first: tacit serve demo, which" in display.curl("http://127.0.0.1:8321", None, "demo")
+    assert "Next: run tacit demo to serve the clinic" in text
 
 
 def test_nothing_is_left_of_a_clinic_that_nobody_asked_to_keep(

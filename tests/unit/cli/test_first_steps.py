@@ -14,7 +14,11 @@ import pytest
 
 import tacit
 from tacit.cli.app import run, with_options
+from tacit.cli.rendering import category_hints
 from tacit.cli.statistics.presentation import Row, Span, figures
+from tacit.privacy.bounds import Categories
+from tacit.privacy.tables import Column, Kind, Table
+from tacit.privacy.units import Unit
 from tests.style.rules import ROOT
 
 Shell = Callable[[str], tuple[int, str, str]]
@@ -118,11 +122,51 @@ def test_a_misspelt_name_is_answered_with_the_one_that_is_near(visits: Shell, li
 
 def test_a_misspelt_category_is_said_before_it_is_paid_for(visits: Shell) -> None:
     _, _, err = visits("preview \"SELECT COUNT(*) AS n FROM visits WHERE sex IN ('F', 'n')\" --epsilon 1")
-    assert "hint: 'n' is not a category of sex; it has F, M" in err
+    assert "hint: 'n' is not one of the categories of sex (F, M)\n" in err
     _, _, err = visits("preview \"SELECT COUNT(*) AS n FROM visits WHERE sex = 'f'\" --epsilon 1")
     assert "did you mean F?" in err
     _, _, err = visits("preview \"SELECT COUNT(*) AS n FROM visits WHERE sex = 'F'\" --epsilon 1")
-    assert "category" not in err
+    assert "categor" not in err
+    _, _, err = visits('sql "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex" --keys sex=F,female --epsilon 0.1')
+    assert err.startswith("hint: 'female' is not one of the categories of sex (F, M)\n")
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_hinted"),
+    [
+        ("sex = 'x'", True),
+        ("v.sex <> 'x'", True),
+        ("'x' = sex", True),
+        ("v.sex NOT IN ('F', 'x')", True),
+        ("CASE sex WHEN 'x' THEN 1 ELSE 0 END = 1", True),
+        ("sex = 'M'", False),
+        ("LOWER(sex) = 'x'", False),
+        ("ward = 'x'", False),
+    ],
+)
+def test_a_value_outside_of_the_categories_of_the_table_that_is_read_is_hinted_at(
+    condition: str, is_hinted: bool
+) -> None:
+    def table(name: str, facts: Categories | None) -> Table:
+        columns = (Column("id", Kind.INTEGER), Column("sex", Kind.TEXT, facts), Column("ward", Kind.TEXT))
+        return Table(name, columns, Unit("id"))
+
+    tables = [table("visits", Categories(["F", "M"])), table("others", None)]
+    hints = category_hints(f"SELECT COUNT(*) FROM visits AS v WHERE {condition}", tables)
+    assert hints == (["'x' is not one of the categories of sex (F, M)"] if is_hinted else [])
+
+
+def test_keys_outside_of_declared_categories_are_refused_before_the_charge(visits: Shell) -> None:
+    for words in (
+        "histogram visits sex --keys M,W",
+        "mean visits age --by sex --keys M,W",
+        "mode visits sex --keys M,W",
+    ):
+        code, out, err = visits(f"stats {words} --epsilon 0.1")
+        assert (code, out) == (2, "")
+        assert "T100 'W' is not one of the categories of sex (F, M); list some of them with --keys" in err
+    assert visits("stats histogram visits sex --keys M --epsilon 0.1")[0] == 0
+    assert visits("""stats histogram visits sex --keys '["M", null]' --epsilon 0.1""")[0] == 0
 
 
 @pytest.mark.parametrize(

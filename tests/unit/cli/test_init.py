@@ -16,7 +16,7 @@ def test_a_folder_is_made_with_an_empty_catalog_and_an_empty_ledger(
     folder = tmp_path / "new" / "clinic"
     assert run(["init", str(folder)]) == 0
     shown = capsys.readouterr().out
-    assert f"tacit table add visits visits.parquet --folder {folder}" in shown
+    assert f"tacit table add visits visits.csv --unit COLUMN --folder {folder}" in shown
     assert f"tacit budget set visits --epsilon 1 --delta 1e-7 --folder {folder}" in shown
     assert Catalog.open(folder).tables == {}
     assert "[tables.visits]" in (folder / "catalog.toml").read_text()
@@ -30,7 +30,7 @@ def test_without_a_name_it_is_the_current_folder(
     monkeypatch.chdir(tmp_path)
     assert run(["init", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert facts["next"][0] == "tacit table add visits visits.parquet"
+    assert facts["next"][0] == "tacit table add visits visits.csv --unit COLUMN"
     assert {facts["catalog"], facts["ledger"]} == {"catalog.toml", "ledger.sqlite"}
     assert (tmp_path / "catalog.toml").exists()
 

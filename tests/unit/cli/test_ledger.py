@@ -38,6 +38,10 @@ def test_show_lists_budgets_reservations_requests_and_records(folder: Path, caps
     assert [row["purpose"] for row in facts["reservations"]] == ["died"]
     assert [row["reason"] for row in facts["requests"]] == ["a second study"]
     assert facts["records"][-1]["kind"] == "request-filed"
+    charges = [row for row in facts["records"] if row["kind"] == "reserved"]
+    assert [(row["analyst"], row["purpose"]) for row in charges] == [("ana", "by month"), (None, "died")]
+    assert charges[0]["epsilon"] == 0.25
+    assert {row["purpose"] for row in facts["records"] if row["kind"] != "reserved"} == {None}
 
 
 def test_show_is_readable_without_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +61,9 @@ def test_show_writes_each_list_with_a_header_and_names_scopes_alike(
     assert run(["ledger", "show", "--folder", str(folder), "--format", "markdown"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("| budget | epsilon_spent |")
-    assert "\nlast records\n\n| number | at | kind | subject |\n" in shown
+    assert "\nlast records\n\n| number | at | kind | subject | analyst | epsilon | purpose |\n" in shown
+    assert "| reserved | visits | ana | 0.25 | by month |\n" in shown
+    assert "| committed | 3-" in shown
 
 
 def test_verify_says_what_is_whole_and_the_head_can_be_held_against_it_later(

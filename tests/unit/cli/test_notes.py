@@ -82,10 +82,10 @@ def test_an_added_table_says_its_kinds_its_rule_and_how_rows_are_read_again(
 ) -> None:
     out, _ = said(capsys, "table", "add", "more", csv, "--unit", "patient", "--folder", clinic)
     assert "columns: patient integer, age integer, sex text, ward text, weight real, day date" in out
-    assert "rows without a patient are not counted; its rows were read now" in out
+    assert "rows without a value of patient are left out; its rows were read now" in out
     assert f"tacit table refresh more --folder {clinic}" in out
     out, _ = said(capsys, "table", "add", "each", csv, "--each-row", "--folder", clinic)
-    assert "are not counted" not in out
+    assert "are left out" not in out
 
 
 def test_text_with_bounds_names_the_kind_that_takes_them(
@@ -113,7 +113,7 @@ def test_a_request_is_filed_listed_and_decided_by_another_person(
     _, err = said(
         capsys, "sql", "SELECT COUNT(*) FROM visits", "--epsilon", "2", "--analyst", "ana", "--yes", *at, code=3
     )
-    assert "to ask for more: tacit budget request" in err
+    assert f"to ask for more: tacit budget request --folder {clinic} visits --epsilon E --reason TEXT" in err
     asked = ("budget", "request", "visits", "--epsilon", "0.5", "--reason", "more")
     said(capsys, *asked, *at, code=2)
     out, _ = said(capsys, *asked, "--analyst", "ana", "--json", *at)
@@ -167,7 +167,7 @@ def test_mistakes_in_a_query_name_the_way_out(
     monkeypatch.delenv("TACIT_TOKEN", raising=False)
     for words, code, sentence in (
         (("@nofile.sql", "--folder", clinic), 2, "there is no file nofile.sql"),
-        (('SELECT COUNT(*) FROM visits WHERE sex = "Male"', "--folder", clinic), 2, "texts take single quotes"),
+        (('SELECT COUNT(*) FROM visits WHERE sex = "Male"', "--folder", clinic), 2, "a text takes single quotes"),
         (("SELECT HISTOGRAM(age) FROM visits", "--folder", clinic), 3, "T202 at 1:8: HISTOGRAM is not supported"),
         (("SELECT COUNT(*) FROM visits", "--server", "http://127.0.0.1:1"), 2, "--token-file FILE or the environment"),
     ):

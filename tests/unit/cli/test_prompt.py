@@ -81,17 +81,18 @@ def spent(curator: Curator) -> float:
     return curator.budget("visits").spent().epsilon
 
 
-def test_a_question_is_previewed_on_one_line_and_asked_after_enter(
+def test_a_query_is_previewed_on_one_line_and_run_after_a_yes(
     curator: Curator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    typed(FolderBackend(curator), f"{BY_SEX};", "")
+    typed(FolderBackend(curator), f"{BY_SEX};", "y")
     lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"folder {curator.folder}: end a query with ;")
     assert lines[1] == "cost ε 0.5; n ± 48 (95 %); remaining ε 5 on visits"
     assert [line.split(",")[0] for line in lines[2:]] == ["sex", "F", "M"]
     assert spent(curator) == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("reply", ["n", "no", "wait", CTRL_C, CTRL_D])
+@pytest.mark.parametrize("reply", ["", "n", "no", "wait", CTRL_C, CTRL_D])
 def test_a_question_that_is_not_consented_to_is_dropped_and_spends_nothing(
     untouched: Curator, capsys: pytest.CaptureFixture[str], reply: str
 ) -> None:
@@ -123,13 +124,13 @@ def test_a_price_is_said_by_a_command(
 
 
 def test_the_same_question_again_is_said_to_cost_nothing(curator: Curator, capsys: pytest.CaptureFixture[str]) -> None:
-    typed(FolderBackend(curator), f"{BY_SEX};", "", f"{BY_SEX};", "")
+    typed(FolderBackend(curator), f"{BY_SEX};", "y", f"{BY_SEX};", "Yes")
     assert "cost nothing, because the answer was released before" in capsys.readouterr().out
     assert spent(curator) == pytest.approx(0.5)
 
 
 def test_a_statement_goes_over_lines_until_its_semicolon(curator: Curator, capsys: pytest.CaptureFixture[str]) -> None:
-    typed(FolderBackend(curator), "SELECT COUNT(*) AS n", "FROM visits", "WHERE sex <> ';' ;", "")
+    typed(FolderBackend(curator), "SELECT COUNT(*) AS n", "FROM visits", "WHERE sex <> ';' ;", "y")
     assert "cost ε 0.5" in capsys.readouterr().out
     assert spent(curator) == pytest.approx(0.5)
 
@@ -169,13 +170,38 @@ def test_an_error_is_one_sentence_with_a_code_and_the_prompt_goes_on(
     assert spent(untouched) == 0
 
 
-def test_what_does_not_fit_is_refused_after_its_preview(untouched: Curator, capsys: pytest.CaptureFixture[str]) -> None:
-    typed(FolderBackend(untouched), ".epsilon 3", f"{BY_SEX};", "", ".budget", analyst="ana")
+def test_a_query_that_does_not_fit_is_not_asked_about(untouched: Curator, capsys: pytest.CaptureFixture[str]) -> None:
+    typed(FolderBackend(untouched), ".epsilon 3", f"{BY_SEX};", f".preview {BY_SEX}", ".budget", analyst="ana")
     out, err = capsys.readouterr()
-    assert "cost ε 3; n ± 8 (95 %); remaining ε 2 for ana on visits" in out
-    assert err.startswith("T300 ")
-    assert ".epsilon 2 would fit" in err
+    assert err == ""  # .preview was not taken for an answer to "Run it?"
+    line, refusal = out.splitlines()[2:4]
+    assert line == "cost ε 3; n ± 8 (95 %); remaining ε 2 for ana on visits"
+    assert refusal.startswith("not run, because it does not fit the budget: asked for epsilon 3, 2 is left for ana on")
+    assert out.count("; .epsilon 2 would fit") == 2
+    assert "visits,0,5,5" in out
+    typed(FolderBackend(untouched), ".confirm off", ".epsilon 3", f"{BY_SEX};", analyst="ana")
+    assert "; .epsilon 2 would fit" in capsys.readouterr().err
     assert spent(untouched) == 0
+
+
+def test_a_value_that_is_no_category_is_hinted_at_before_the_charge(
+    untouched: Curator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql = "SELECT COUNT(*) AS n FROM visits WHERE sex = 'x'"
+    typed(FolderBackend(untouched), f"{sql};", "n", f".preview {sql}")
+    assert capsys.readouterr().out.count("hint: 'x' is not one of the categories of sex (F, M)") == 2
+
+
+def test_text_is_wrapped_at_words_on_a_terminal(
+    untouched: Curator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rich.console.Console.is_terminal", True)
+    monkeypatch.setattr("rich.console.Console.width", 40)
+    typed(FolderBackend(untouched), f"{BY_SEX};", "n", "SELECT * FROM visits;")
+    out, err = capsys.readouterr()
+    assert "\ncost ε 0.5; n ± 48 (95 %); remaining ε 5\non visits\n" in out
+    for line in (out + err).splitlines():
+        assert len(line) <= 40 or " " not in line  # a path is not broken
 
 
 def test_of_several_statements_those_after_a_failed_one_are_not_asked(

@@ -195,3 +195,55 @@ def test_a_time_limit_that_is_none_is_bad_use_and_charges_nothing(
         assert (code, out) == (2, "")
         assert "timeout" in err
     assert asked(capsys, "budget", "show", "--folder", clinic)[1].splitlines()[1].split(",")[1] == "0"
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [("preview", "tacit: cancelled; nothing was charged\n"), ("sql", "")],  # after the charge began, nobody knows
+)
+def test_an_interrupt_says_that_nothing_was_charged_where_that_is_certain(
+    clinic: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, where: str, said: str
+) -> None:
+    def interrupt(*_words: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"tacit.cli.backends.FolderBackend.{where}", interrupt)
+    assert asked(capsys, "sql", BY_SEX, "--epsilon", "1", "--folder", clinic) == (130, "", said)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["SELEC COUNT(*) FROM visits"], "T130 at 1:1: a query begins with SELECT or WITH, not SELEC\n"),
+        (["/* a */ -- b\n selct 1"], "T130 at 2:2: a query begins with SELECT or WITH, not selct\n"),
+        (
+            ["SELECT", "COUNT*", "FROM", "visits"],
+            "(COUNT* FROM visits); put the query in quotes; see tacit sql --help\n",
+        ),
+        (["SELECT COUNT(*) FROM my table"], '; a name with spaces takes double quotes: "my table"\n'),
+        (['SELECT COUNT(*) FROM visits WHERE sex = "Male"'], 'no column is called "Male"; a text takes single quotes'),
+    ],
+)
+def test_what_is_wrong_with_a_query_is_said_with_the_way_out(
+    clinic: str, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
+) -> None:
+    code, out, err = asked(capsys, "sql", *words, "--epsilon", "1", "--folder", clinic)
+    assert (code, out) == (2, "")
+    assert sentence in err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("stats men visits age", "did you mean mean? see tacit stats --help\n"),
+        ("stats mean visits patient --rows-per-unit 1", "; give --bounds LOW:HIGH, chosen without looking at the data"),
+        ("stats histogram visits ward --rows-per-unit 1", "; give --keys A,B,C, listed without looking at the data"),
+        ("stats mean visits age", "; give --rows-per-unit 1, or more"),
+    ],
+)
+def test_a_refused_statistic_names_the_option_to_give(
+    clinic: str, capsys: pytest.CaptureFixture[str], words: str, sentence: str
+) -> None:
+    code, _, err = asked(capsys, *words.split(), "--epsilon", "1", "--folder", clinic)
+    assert code in (2, 3)
+    assert sentence in err

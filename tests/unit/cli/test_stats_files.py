@@ -15,6 +15,7 @@ from tests.unit.cli.terminal import Typist
 TESTS = {one.name for one in STATISTICS if one.is_test}
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", CASES)
 def test_a_file_is_asked_and_nothing_remembers_it(csv: str, capsys: pytest.CaptureFixture[str], name: str) -> None:
     words, count = CASES[name]
@@ -115,7 +116,7 @@ def test_a_value_that_would_move_the_cursor_is_shown_as_an_escape(
         ("age --each-row --bounds 0:120 --rows-per-unit 2", "--rows-per-unit"),
         ("age --each-row --bounds 0:120 --analyst ana", "--analyst"),
         ("age --each-row --bounds 0:120 --purpose census", "--purpose"),
-        ("age --each-row", "age has no declared bounds; --bounds LOW:HIGH"),
+        ("age --each-row", "age has no declared bounds; give --bounds LOW:HIGH"),
     ],
 )
 def test_of_a_file_it_is_said_what_is_missing(

@@ -80,7 +80,7 @@ def test_a_unit_in_another_table_is_found_through_keys(folder: Path) -> None:
         (["--unit", "id", "--bounds", "age="], "write COLUMN=VALUE"),
         (["--unit", "id", "--bounds", "age=young:old"], "bounds of age are written 0:120, not 'young:old'"),
         (["--unit", "id", "--bounds", "age=120:0"], "120 > 0"),
-        (["--unit", "id", "--bounds", "age=0:1.5"], "age is integer: its bounds are whole numbers"),
+        (["--unit", "id", "--bounds", "age=0:1.5"], "age is integer: its bounds are integers"),
         (["--unit", "id", "--bounds", "sex=0:1"], "sex is text and cannot have bounds"),
         (["--unit", "id", "--bounds", "scan=0:1"], "scan has the unsupported type BLOB; give it a kind"),
         (["--unit", "id", "--categories", "age=a,b"], "'a' is not a value of age, whose kind is integer"),
@@ -146,7 +146,7 @@ def test_show_is_a_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     typist = Typist(monkeypatch)
     assert (
         typist.runs("table", "show", "--folder", "clinic")[1]
-        == "no tables yet; add one with: tacit table add NAME SOURCE\n"
+        == "no tables yet; add one with: tacit table add NAME SOURCE --unit COLUMN\n"
     )
     assert run_table(*ADD, "--unit", "patient_id", *FULL) == 0
     assert run_table("add", "lines", "lines.csv", "--through", "age=visits.id") == 0
@@ -230,11 +230,49 @@ def test_a_refresh_tells_the_owner_how_many_rows_can_be_asked_about(
     assert json.loads(capsys.readouterr().out) == {"changed": [], "rows": {}, "warnings": []}
 
 
+def test_an_edit_says_what_changed_and_that_answers_are_charged_again(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_table(*ADD, "--unit", "patient_id", "--bounds", "age=0:120", "--epsilon", "3") == 0
+
+    def edit(*words: str) -> tuple[list[str], str]:
+        capsys.readouterr()
+        assert run_table("edit", "visits", *words) == 0
+        out, err = capsys.readouterr()
+        return out.splitlines(), err
+
+    out, err = edit("--bounds", "age=0:110", "--never-missing", "age", "--categories", "sex=F,M")
+    assert out[0].startswith("changed visits: ")
+    assert out[1:] == [
+        "age: 0 to 120 → 0 to 110",
+        "age: may be missing → never missing",
+        "sex: no bounds or categories → F, M",
+    ]
+    assert "charged again" not in err  # nothing was released yet
+    assert run(["sql", "SELECT COUNT(*) FROM visits", "--epsilon", "0.5", "--folder", "clinic"]) == 0
+    out, err = edit("--kind", "sex=text", "--rows-per-unit", "5", "--forget", "sex", "--source", "lines.csv")
+    assert out[1:3] == ["limits: none → at most 5 rows per unit", "sex: F, M → no bounds or categories"]
+    assert out[3].startswith("source: ")
+    assert "answers released before this change are charged again if they are repeated\n" in err
+    out, err = edit("--bounds", "age=0:110")
+    assert out[0].startswith("nothing differs from before in visits: ")
+    assert (out[1:], "charged again" in err) == ([], False)
+    assert run_table("edit", "visits", "--bounds", "age=0:100", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["changes"] == ["age: 0 to 110 → 0 to 100"]
+
+
 def test_a_table_is_removed(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert run_table(*ADD, "--unit", "patient_id") == 0
     typist = Typist(monkeypatch)
     assert typist.runs("table", "remove", "visits", "--folder", "clinic", types=["n"])[0] == 130
+    assert typist.runs("table", "remove", "visits", "--folder", "clinic", types=[""])[0] == 130
     assert run_table("remove", "nowhere") == 2
+    capsys.readouterr()
+    for words in ((), ("--json",)):  # without a terminal to ask at
+        assert run_table("remove", "visits", *words) == 2
+        out, err = capsys.readouterr()
+        assert (out, "T100" in err) == ("", True)
+        assert "this would remove visits from the catalog; nothing was changed; add --yes to confirm" in err
     assert list(Catalog.open(folder).tables) == ["visits"]
     assert typist.runs("table", "remove", "visits", "--folder", "clinic", "--yes")[0] == 0
     assert Catalog.open(folder).tables == {}

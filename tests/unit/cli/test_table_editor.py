@@ -46,7 +46,10 @@ def test_what_is_saved_in_an_editor_replaces_the_file(
 ) -> None:
     editor(("[0, 119]", "[0, 110]"))
     exit_code, shown = Typist(monkeypatch).runs("table", "edit", "visits", "--folder", "clinic")
-    assert (exit_code, shown) == (0, "changed clinic/catalog.toml: 1 table\n")
+    assert (exit_code, shown) == (
+        0,
+        "changed clinic/catalog.toml: 1 table\nvisits, age: 0 to 119 → 0 to 110\n",
+    )
     assert registered(folder).column("age").facts == Bounds(0, 110)
 
 

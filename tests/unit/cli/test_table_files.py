@@ -114,3 +114,33 @@ def test_a_second_budget_is_refused_before_the_table_is_changed(
     assert run([*add, "--replace", "--bounds", "age=0:9"]) == 2
     assert "T121" in capsys.readouterr().err
     assert Catalog.open(tmp_path / "clinic").text == before
+
+
+def test_a_new_table_is_shown_with_its_rows_and_columns_without_values(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("names.csv").write_text("patient_id,age\n")
+    Path("texts.csv").write_text("patient_id,age\n1,young\n2,old\n")
+    for name, rows, doubt in (
+        ("visits", "visits: 2 usable rows\n", ""),
+        ("names", "names: 0 usable rows\n", "tacit: warning: names has no usable rows"),
+        ("texts", "texts: 2 usable rows\n", "tacit: warning: texts has no values in age\n"),
+    ):
+        words = [name, f"{name}.csv", "--unit", "patient_id", "--kind", "age=integer", "--folder", "clinic"]
+        assert run(["table", "add", *words]) == 0
+        out, err = capsys.readouterr()
+        assert rows in out
+        assert doubt in err
+        assert ("warning" in err) == bool(doubt)
+    assert run(["table", "add", *words, "--replace", "--json"]) == 0
+    added = json.loads(capsys.readouterr().out)
+    assert (added["rows"], added["warnings"]) == ({"texts": 2}, ["texts has no values in age"])
+
+
+def test_a_binary_file_that_is_named_csv_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for content in (Path("visits.parquet").read_bytes(), gzip.compress(ROWS.encode()), bytes(range(256)) * 40):
+        Path("binary.csv").write_bytes(content)
+        assert run(["table", "add", "binary", "binary.csv", "--each-row", "--folder", "clinic"]) == 4
+        assert "binary.csv is not a text file; if it is Parquet, use --format parquet\n" in capsys.readouterr().err
+    Path("utf16.csv").write_text(ROWS, encoding="utf-16")
+    assert run(["table", "add", "utf16", "utf16.csv", "--each-row", "--folder", "clinic"]) == 0

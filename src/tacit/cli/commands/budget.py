@@ -36,8 +36,8 @@ _DELTA: Final = click.option(
 def command() -> None:
     """Set and show the privacy budgets of data sets and analysts.
 
-    A budget is a promise to the people in the data. It can be set again until something is charged to it; after that
-    it can be neither changed nor removed.
+    A budget is a promise to the people in the data. It can be set again, with other numbers, until something is
+    charged to it, and not afterwards; it cannot be removed.
     """
 
 
@@ -111,9 +111,9 @@ def set_(screen: Screen, /, folder: Path, dataset: str, relation: str, delta: fl
 @click.option("--delta", type=float, help="Total delta of the cap; by default that of the data set.")
 @click.pass_obj
 def analyst(screen: Screen, folder: Path, name: str, dataset: str, epsilon: float, delta: float | None) -> None:
-    """Set how much an analyst may spend on a data set.
+    """Set the cap of an analyst: how much they may spend of the budget of a data set.
 
-    The cap can be set again until something is charged to it. NAME may also stand for a group of analysts.
+    It can be set again until something is charged to it. NAME may also stand for a group of analysts.
 
     \b
       tacit budget analyst ana clinic --epsilon 1 --delta 1e-8
@@ -136,10 +136,11 @@ def analyst(screen: Screen, folder: Path, name: str, dataset: str, epsilon: floa
 @add_format_option
 @click.pass_obj
 def show(screen: Screen, folder: Path, dataset: str | None, server: ServerAddress | None) -> None:
-    """Show what is spent and what is left of budgets.
+    """Show what is spent and what remains of budgets, and of the caps of analysts, which are limits on their share.
 
-    ε left is the most that the next answer may cost, ε min the least. Under other filters than pure, ε spent and ε left
-    may not add up to ε cap, because each is the better of two composition bounds: see docs/explanation/ledger.md.
+    ε remaining is the most that the next answer may cost, ε min the least. Under other filters than pure, ε spent and
+    ε remaining may not add up to ε total, because each is the better of two composition bounds: see
+    docs/explanation/ledger.md.
     """
     from tacit.cli.backends import open_backend
     from tacit.cli.catalog_rendering import composition_note, show_budgets
@@ -204,11 +205,10 @@ def request(
     else:
         with open_curator(folder) as curator:
             filed = curator.ledger.file_request(str(analyst), dataset, Cost(epsilon, delta, math.inf), reason)
-    show_result(
-        screen,
-        f"filed request {filed.id} for ε {epsilon:g} on {dataset}; an owner decides: tacit budget decide {filed.id}",
-        _request_object(filed),
-    )
+    sentence = f"filed request {filed.id} for ε {epsilon:g} on {dataset}; owners and curators decide it"
+    place = ", in the folder of the server" if server else ""
+    decide = f"tacit budget decide {filed.id} --grant --by NAME{'' if server else folder_flag(folder)}"
+    show_result(screen, f"{sentence}{place}: {decide}", _request_object(filed))
 
 
 @command.command()
@@ -281,6 +281,7 @@ def _hints(folder: Path, dataset: str) -> list[str]:
     """Return a hint if no table uses the budget: its name may be mistyped."""
     from tacit.curator.catalog import Catalog
     from tacit.privacy.errors import CatalogInvalid
+    from tacit.privacy.texts import did_you_mean
 
     try:
         tables = Catalog.open(folder).tables.values()
@@ -289,4 +290,5 @@ def _hints(folder: Path, dataset: str) -> list[str]:
     datasets = sorted({table.dataset for table in tables if table.is_private})
     if dataset in datasets or not datasets:
         return []
-    return [f"no table uses the budget {dataset} yet; tables use {', '.join(datasets)}"]
+    near = did_you_mean(dataset, datasets, f"tables use {', '.join(datasets)}")
+    return [f"no table uses the budget {dataset} yet; {near}"]

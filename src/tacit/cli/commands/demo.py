@@ -128,8 +128,9 @@ def command(screen: Screen, no_serve: bool, folder: Path | None, port: int) -> N
                 return
             _show_steps(screen, curator, patients)
         if not is_served:
-            display.show_snippets(screen.console, display.python(kept), display.curl(f"http://127.0.0.1:{port}", None))
-            display.show_end(screen.console)
+            curl = display.curl(f"http://127.0.0.1:{port}", None, kept)
+            display.show_snippets(screen.console, display.python(kept), curl)
+            display.show_end(screen.console, kept)
             return
         serve_clinic(screen, place, port)
 
@@ -173,12 +174,12 @@ def _facts(curator: Curator, patients: list[Patient], kept: str | None, port: in
         "analyst": clinic.ANALYST,
         "budget": {"epsilon": clinic.EPSILON_ANALYST, "left": refused.left},
         "level": DEFAULT_LEVEL,
-        "question": asdict(first),
+        "query": asdict(first),
         "again": asdict(again),
         "attack": asdict(attack),
         "refused": asdict(refused),
         "python": display.python(kept),
-        "curl": display.curl(f"http://127.0.0.1:{port}", None),
+        "curl": display.curl(f"http://127.0.0.1:{port}", None, kept),
     }
 
 

@@ -36,7 +36,7 @@ def command(screen: Screen, folder: Path) -> None:
         click.echo(f"tacit: warning: {sentence}", err=True)
     words = folder_flag(folder)
     following = [
-        f"tacit table add visits visits.parquet{words}",
+        f"tacit table add visits visits.csv --unit COLUMN{words}",
         f"tacit budget set visits --epsilon 1 --delta 1e-7{words}",
     ]
     if screen.as_json:
@@ -45,7 +45,7 @@ def command(screen: Screen, folder: Path) -> None:
         return
     sentence = f"created {folder / CATALOG} (tables) and {folder / LEDGER} (budgets)"
     screen.console.print(sentence, soft_wrap=True)
-    screen.console.print("next, register a table and set its budget:")
+    screen.console.print("next, register a table, whose COLUMN identifies people, and set its budget:")
     for line in following:
         screen.console.print(f"  {line}", soft_wrap=True)
 

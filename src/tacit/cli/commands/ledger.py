@@ -87,7 +87,8 @@ def verify(screen: Screen, folder: Path, postgres: bool, full: bool, noted: str 
 def show(screen: Screen, folder: Path, postgres: bool, records: int) -> None:
     """Show budgets, open reservations and requests, and records.
 
-    As CSV, an empty line separates the lists, and each has its own header.
+    Records of charges ("reserved") have their analyst, if any, their epsilon and their purpose. As CSV, an empty line
+    separates the lists, and each has its own header.
     """
     from tacit.cli.catalog_rendering import show_budgets
 
@@ -98,7 +99,7 @@ def show(screen: Screen, folder: Path, postgres: bool, records: int) -> None:
         return
     show_budgets(screen, facts["budgets"])
     for name, title in LISTS.items():
-        rows = [tuple(str(value) for value in row.values()) for row in facts[name]]
+        rows = [tuple(map(_cell, row.values())) for row in facts[name]]
         if rows:
             click.echo("" if screen.format == "csv" else f"\n{title}\n")
             screen.show_records(tuple(facts[name][0]), rows)
@@ -258,6 +259,7 @@ def _facts(ledger: Ledger, records: int) -> dict[str, Any]:
                 "at": datetime.fromtimestamp(one.at_us / 1e6, UTC).isoformat(timespec="seconds"),
                 "kind": one.kind,
                 "subject": _subject(one),
+                **_charge(one),
             }
             for one in (ledger.history(max(1, last - records + 1)) if records else ())
         ],
@@ -267,6 +269,22 @@ def _facts(ledger: Ledger, records: int) -> dict[str, Any]:
 def _order(scope: Scope) -> tuple[str, bool, str]:
     """Return a key that sorts the scope of a data set before those of its analysts and epochs."""
     return scope.dataset, scope.kind != "dataset", scope.name
+
+
+def _charge(record: Any) -> dict[str, Any]:
+    """Return the analyst, with groups, the epsilon and the purpose of a record that charges; nulls for others."""
+    body = record.contents
+    if record.kind != "reserved":
+        return dict.fromkeys(("analyst", "epsilon", "purpose"))
+    named = ", ".join(body["analysts"]) or None
+    return {"analyst": named, "epsilon": body["cost"]["epsilon"], "purpose": body["purpose"]}
+
+
+def _cell(value: Any) -> str:
+    from tacit.cli.catalog_rendering import printable
+    from tacit.privacy.figures import at_most
+
+    return "" if value is None else at_most(value) if isinstance(value, float) else printable(str(value))
 
 
 def _subject(record: Any) -> str:

@@ -44,7 +44,7 @@ def command(
     from tacit.cli.backends import open_backend
 
     with open_backend(folder, server, DEFAULT_LEVEL) as backend:
-        show_hints(screen, rendering.category_hints(sql, backend.tables()))
+        show_hints(screen, rendering.category_hints(sql, backend.tables(), options["keys"]))
         preview = backend.preview(sql, options, analyst)
     if screen.as_json:
         screen.show_object(
@@ -55,11 +55,12 @@ def command(
                 "fits": preview.fits,
                 "refusal": preview.refusal,
                 "remaining": {name: rendering.cost_object(cost) for name, cost in preview.remaining.items()},
+                "analyst": preview.analyst,
                 "explained": [{"about": line.label, "text": line.text} for line in preview.lines],
             }
         )
         return
-    facts = rendering.preview_facts(preview, analyst)
+    facts = rendering.preview_facts(preview)
     if explain:
         facts += [Fact(line.label, line.text) for line in preview.lines]
     if screen.has_reader:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import click
 
 from tacit.cli.groups import Command, format_option
 from tacit.cli.options import YES, ServerAddress, confirm_cost, query_options, server_options
-from tacit.cli.output import Screen, show_facts_beside, show_hints, writing_answer
+from tacit.cli.output import Screen, charge_begun, show_facts_beside, show_hints, writing_answer
 from tacit.privacy.numbers import DEFAULT_LEVEL
 
 
@@ -61,27 +60,28 @@ def command(
         _run_repl(screen, folder, server, options, settings)
         return
     with open_backend(folder, server, level) as backend:
-        show_hints(screen, rendering.category_hints(sql, backend.tables()))
+        show_hints(screen, rendering.category_hints(sql, backend.tables(), options["keys"]))
         if not yes:
-            confirm_cost(screen, backend.preview(sql, options, analyst), analyst)
+            confirm_cost(screen, backend.preview(sql, options, analyst))
+        charge_begun.set()
         with progress_bar(screen) as progress:
             release = backend.sql(sql, options, analyst, purpose=purpose, timeout_s=timeout, progress=progress)
-        remaining = backend.remaining(release.datasets, analyst)
+        remaining, payer = backend.remaining(release.datasets, analyst), backend.payer(analyst)
         lines = () if screen.as_json else backend.explain(sql, options)
         with writing_answer():
             if screen.as_json:
-                screen.show_object(rendering.answer_object(release, remaining, level))
+                screen.show_object(rendering.answer_object(release, remaining, level, payer))
                 return
             rendering.show_answer(screen, release, level)
         if not release.rows:
             click.echo(f"tacit: {rendering.empty_answer_text(lines)}", err=True)
-        facts = rendering.answer_facts(release, remaining, lines, analyst)
+        facts = rendering.answer_facts(release, remaining, lines, payer)
         if screen.has_reader:
             screen.show_facts(facts)
         else:
             show_facts_beside(facts)
     if card:
-        click.echo(release.card, err=not screen.has_reader)
+        screen.say(release.card, err=not screen.has_reader)
 
 
 command.params.insert(-2, format_option())
@@ -91,7 +91,7 @@ def _run_repl(
     screen: Screen, folder: Path, server: ServerAddress | None, options: dict[str, Any], settings: dict[str, Any]
 ) -> None:
     """Open the prompt; raise UsageError without a terminal."""
-    if screen.as_json or not (sys.stdin.isatty() and screen.console.is_terminal):
+    if not screen.is_interactive:
         raise click.UsageError("give the query as an argument, or - to read it from standard input")
     from tacit.cli.backends import open_backend
     from tacit.cli.repl.prompt import run_repl

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -14,7 +14,7 @@ import click
 
 from tacit.cli.backends import open_audited_curator, open_catalog, open_curator, require_folder
 from tacit.cli.groups import Group, add_format_option
-from tacit.cli.options import AS_JSON, DEFAULT_DELTA, folder_flag, folder_option
+from tacit.cli.options import AS_JSON, DEFAULT_DELTA, confirm, folder_flag, folder_option
 from tacit.cli.output import Screen, show_hints, show_result
 
 if TYPE_CHECKING:
@@ -34,14 +34,16 @@ STATED: Final = (
     *("rows_per_unit", "groups_per_unit", "rows_per_group", "dataset", "format"),
 )
 """The options that describe a table."""
+CHARGED_AGAIN: Final = "answers released before this change are charged again if they are repeated"
 
 
 @click.group("table", cls=Group)
 def command() -> None:
     """Register tables: who is protected, and what is public.
 
-    Bounds and categories are public facts that the owner states without looking at the data; tacit reads only the names
-    and types of columns. They are kept in catalog.toml, which you may also edit by hand.
+    Bounds and categories are public facts that the owner states without looking at the data; tacit takes only the names
+    and types of columns from it. They are kept in catalog.toml, which you may also edit by hand. The rows are read when
+    a table is added and when it is refreshed.
     """
 
 
@@ -50,7 +52,9 @@ def _table_options(function: Callable[..., None]) -> Callable[..., None]:
     several: dict[str, Any] = {"multiple": True, "metavar": "COLUMN=VALUE"}
     limit: dict[str, Any] = {"type": click.IntRange(1, 1_000_000), "metavar": "N"}
     stated = [
-        click.option("--unit", metavar="COLUMN", help="Column that identifies the protected people."),
+        click.option(
+            "--unit", metavar="COLUMN", help="Column that identifies the protected people (the privacy unit)."
+        ),
         click.option(
             "--each-row", is_flag=True, help="Each row is one person; the folder keeps a copy with numbered rows."
         ),
@@ -141,7 +145,7 @@ def add(
     draft = Draft(name, describe(rows))
     draft.apply(options, catalog)
     if not draft.is_decided:
-        if screen.as_json or not (sys.stdin.isatty() and screen.console.is_terminal):
+        if not screen.is_interactive:
             raise click.UsageError(UNDECIDED.format(name=name))
         _run_wizard(screen, catalog, draft, rows, source)
     known = {table.dataset for table in catalog.tables.values() if table.is_private}
@@ -153,10 +157,12 @@ def add(
         table = curator.register(table, registered, replace=replace, warn=warn, copied_from=copied_from)
         if epsilon is not None:
             curator.set_budget(table.dataset, epsilon, DEFAULT_DELTA if delta is None else delta)
+        rows_found, doubts = _usable_rows(curator, [table.name])
     catalog.reload()
     is_new_budget = epsilon is None and table.is_private and table.dataset not in known
     budget = "" if epsilon is None else _budget_text(folder, table.dataset, epsilon, delta)
-    _show_added(screen, catalog, draft, is_new_budget=is_new_budget, budget=budget)
+    _show_added(screen, catalog, draft, (rows_found, doubts), is_new_budget=is_new_budget, budget=budget)
+    _show_doubts(screen, doubts)
 
 
 @contextmanager
@@ -211,7 +217,15 @@ def _run_wizard(screen: Screen, catalog: Catalog, draft: Draft, rows: Source, pl
     screen.console.print()
 
 
-def _show_added(screen: Screen, catalog: Catalog, draft: Draft, *, is_new_budget: bool, budget: str) -> None:
+def _show_added(
+    screen: Screen,
+    catalog: Catalog,
+    draft: Draft,
+    found: tuple[Mapping[str, int], list[str]],
+    *,
+    is_new_budget: bool,
+    budget: str,
+) -> None:
     from tacit.cli.catalog_rendering import printable, protected_text, table_object
     from tacit.cli.table_draft import row_limit_hint, table_hints
     from tacit.curator.registration import left_out
@@ -222,14 +236,21 @@ def _show_added(screen: Screen, catalog: Catalog, draft: Draft, *, is_new_budget
     if without:
         named = ", ".join(f"{printable(one.name)} ({one.type})" for one in without)
         hints.append(f"left out because of their types: {named}; --kind COLUMN=KIND includes one")
-    facts = {**table_object(catalog, table), "left_out": [one.name for one in without], "hints": hints}
+    rows, doubts = found
+    stated = {**table_object(catalog, table), "left_out": [one.name for one in without]}
+    facts = {**stated, "rows": rows, "warnings": doubts, "hints": hints}
     sentence = (
         f"added {printable(table.name)}: {len(table.columns)} columns; protected: {protected_text(table)}{budget}"
     )
     kinds = ", ".join(f"{printable(one.name)} {one.kind}" for one in table.columns)
     reading = f"its rows were read now; after changes, read them again with: tacit table refresh {shlex.quote(name)}"
     rules = [f"{printable(table.unit_rule)}; "] if table.unit_rule else []
-    lines = [sentence, f"columns: {kinds}", f"{''.join(rules)}{reading}{folder_flag(catalog.folder)}"]
+    lines = [
+        sentence,
+        f"columns: {kinds}",
+        *_row_lines(rows),
+        f"{''.join(rules)}{reading}{folder_flag(catalog.folder)}",
+    ]
     show_result(screen, "\n".join(lines), facts)
     if is_new_budget:
         dataset = shlex.quote(table.dataset)
@@ -291,25 +312,37 @@ def edit(
     if name is None:
         raise click.UsageError("give the name of the table to change")
     catalog = open_catalog(folder)
-    from tacit.cli.catalog_rendering import printable, protected_text, table_object
+    from tacit.cli.catalog_rendering import printable, protected_text, table_changes, table_object
     from tacit.cli.table_draft import Draft, table_hints
+    from tacit.curator.table_sources import source_text
 
     draft = Draft.of(catalog.schema.table(name))
     rows = _changed_source(catalog, name, source, options["format"])
     draft.apply(options, catalog)
-    before = catalog.tables
+    before, sources = catalog.tables, [source_text(one, folder) for one in (catalog.source(name), rows)]
     with open_audited_curator(folder) as (curator, warn):
         with_linked = options["dataset"] is not None
         table = curator.register(draft.table(), rows, replace=True, with_linked=with_linked, warn=warn)
+        notes = _charged_again(curator, [before[name.lower()]])
     catalog.reload()
-    hints = table_hints(table)
     moved = [one.name for key, one in catalog.tables.items() if one.dataset != before[key].dataset]
-    facts = {**table_object(catalog, table), "moved": moved, "hints": hints}
-    sentence = f"changed {printable(table.name)}: {len(table.columns)} columns; protected: {protected_text(table)}"
+    changes = table_changes(before[name.lower()], table)
+    changes += [f"source: {' → '.join(map(printable, sources))}"] if len({*sources}) > 1 else []
+    hints = [*(notes if changes else []), *table_hints(table)]
+    facts = {**table_object(catalog, table), "moved": moved, "changes": changes, "hints": hints}
+    verb = "changed" if changes else "nothing differs from before in"
+    sentence = f"{verb} {printable(table.name)}: {len(table.columns)} columns; protected: {protected_text(table)}"
     if moved:
         sentence += f"; moved to the data set {printable(table.dataset)}: {', '.join(map(printable, moved))}"
-    show_result(screen, sentence, facts)
+    show_result(screen, "\n".join([sentence, *changes]), facts)
     show_hints(screen, hints)
+
+
+def _charged_again(curator: Curator, changed: Iterable[Table]) -> list[str]:
+    """Return a note on released answers, if something was charged to the data sets of changed tables."""
+    datasets = {one.dataset if one.is_private else None for one in changed}
+    budgets = [budget for dataset in datasets for budget in curator.budgets(dataset)]
+    return [CHARGED_AGAIN] if any(one.spent().epsilon for one in budgets) else []
 
 
 def _changed_source(catalog: Catalog, name: str, source: str | None, form: str | None) -> Source:
@@ -332,6 +365,7 @@ def _changed_source(catalog: Catalog, name: str, source: str | None, form: str |
 
 def _edit_by_hand(screen: Screen, folder: Path, name: str | None) -> None:
     """Open the catalog in an editor until it is valid or the user gives up."""
+    from tacit.cli.catalog_rendering import printable, table_changes
     from tacit.curator.catalog import FILE_NAME, Catalog
     from tacit.curator.locked_file import LockedFile
     from tacit.privacy.errors import CatalogInvalid
@@ -357,6 +391,10 @@ def _edit_by_hand(screen: Screen, folder: Path, name: str | None) -> None:
             with open_audited_curator(folder) as (curator, warn):
                 catalog = Catalog.rewrite(folder, edited, since)
                 curator.record_sources((), before, warn=warn)
+                changes = {
+                    key: table_changes(one, catalog.tables[key]) for key, one in before.items() if key in catalog.tables
+                }
+                notes = _charged_again(curator, [before[key] for key, found in changes.items() if found])
         except CatalogInvalid as error:
             click.echo(f"tacit: {error.code} {error.message}", err=True)
             if not click.confirm("Edit again? Otherwise your changes are discarded.", default=True):
@@ -364,7 +402,11 @@ def _edit_by_hand(screen: Screen, folder: Path, name: str | None) -> None:
             text = edited
         else:
             count = len(catalog.tables)
-            screen.console.print(f"changed {catalog.path}: {count} table{'' if count == 1 else 's'}")
+            screen.console.print(f"changed {catalog.path}: {count} table{'' if count == 1 else 's'}", soft_wrap=True)
+            for key, found in changes.items():
+                for change in found:
+                    screen.console.print(f"{printable(catalog.tables[key].name)}, {change}", soft_wrap=True)
+            show_hints(screen, notes)
             return
 
 
@@ -387,8 +429,18 @@ def refresh(screen: Screen, folder: Path, names: tuple[str, ...]) -> None:
 
     named = ", ".join(printable(one) for one in changed)
     sentence = f"refreshed; the rows of {named} have changed" if changed else "refreshed; no rows have changed"
-    usable = [f"{printable(name)}: {count:,} usable row{'' if count == 1 else 's'}" for name, count in rows.items()]
-    show_result(screen, "\n".join([sentence, *usable]), {"changed": changed, "rows": rows, "warnings": doubts})
+    lines = [sentence, *_row_lines(rows)]
+    show_result(screen, "\n".join(lines), {"changed": changed, "rows": rows, "warnings": doubts})
+    _show_doubts(screen, doubts)
+
+
+def _row_lines(rows: Mapping[str, int]) -> list[str]:
+    from tacit.cli.catalog_rendering import printable
+
+    return [f"{printable(name)}: {count:,} usable row{'' if count == 1 else 's'}" for name, count in rows.items()]
+
+
+def _show_doubts(screen: Screen, doubts: Iterable[str]) -> None:
     if not screen.as_json:
         for doubt in doubts:
             click.echo(f"tacit: warning: {doubt}", err=True)
@@ -416,7 +468,7 @@ def _usable_rows(curator: Curator, changed: Collection[str]) -> tuple[dict[str, 
 @command.command()
 @folder_option
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--yes", is_flag=True, help="Remove it without asking for confirmation.")
 @click.pass_obj
 def remove(screen: Screen, folder: Path, name: str, yes: bool) -> None:
     """Remove a table from the catalog; its rows and budget are kept."""
@@ -424,8 +476,9 @@ def remove(screen: Screen, folder: Path, name: str, yes: bool) -> None:
     table = catalog.schema.table(name)
     from tacit.cli.catalog_rendering import printable
 
-    if not yes and not screen.as_json and sys.stdin.isatty() and screen.console.is_terminal:
-        click.confirm(f"Remove {printable(table.name)} from the catalog?", abort=True)
+    if not yes:
+        question = f"remove {printable(table.name)} from the catalog"
+        confirm(screen, f"{question}?", f"this would {question}", "nothing was changed")
     with open_audited_curator(folder) as (curator, _warn):
         curator.remove_table(table.name)
     show_result(screen, f"removed {printable(table.name)}; its rows and budget are kept", {"removed": table.name})

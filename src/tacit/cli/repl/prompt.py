@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import click
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -30,7 +29,7 @@ from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]
 from tacit.cli.app import describe_error
 from tacit.cli.options import folder_argument
 from tacit.cli.output import Screen
-from tacit.cli.repl.session import COMMANDS, ExitRequested, Session, run_dot_command
+from tacit.cli.repl.session import COMMANDS, ExitRequested, Session, run_dot_command, with_dot_commands
 from tacit.pipeline.interrupts import Interrupted
 
 if TYPE_CHECKING:
@@ -204,7 +203,7 @@ def create_private(path: Path) -> None:
 
 
 MESSAGE: Final = "tacit> "
-CONFIRM: Final = "Run it? [Enter = yes, n = no]: "
+CONFIRM: Final = "Run it? [y/N]: "
 STYLE: Final = Style.from_dict(
     {  # the terminal's own colours, which are readable on its background
         "prompt": "bold ansicyan",
@@ -273,8 +272,7 @@ def execute(session: Session, text: str) -> None:
             return
         except Exception as error:
             failure = describe_error(error, folder_argument())
-            message = re.sub(r"--(epsilon|rho|error|analyst)\b", r".\1", failure.message)  # as dot commands
-            click.echo(f"{failure.code} {message}", err=True)
+            session.screen.say(f"{failure.code} {with_dot_commands(failure.message)}", err=True)
             return
 
 

@@ -5,14 +5,16 @@ Dot commands charge nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tacit.cli import rendering
+from tacit.cli.app import with_options
 from tacit.cli.backends import Backend
-from tacit.cli.output import Fact, Screen, progress_bar
+from tacit.cli.output import Fact, Screen, charge_begun, progress_bar
 from tacit.pipeline.interrupts import run_shielded
 from tacit.privacy.errors import InvalidInput, NotInCatalog
 from tacit.privacy.figures import exactly
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 COSTS: Final = ("epsilon", "rho", "error")
 SYMBOLS: Final = {"epsilon": "ε ", "rho": "ρ ", "error": "± "}
-YES: Final = ("", "y", "yes")
+YES: Final = ("y", "yes")
 
 
 @dataclass
@@ -67,11 +69,19 @@ class Session:
     def ask(self, sql: str) -> None:
         """Preview a query, ask for confirmation, run it and show the answer."""
         self.require_cost()
+        self.hint(sql)
         if self.asks_confirmation:
-            self.say(preview_line(self.preview(sql), self.analyst))
+            preview = self.preview(sql)
+            self.say(preview_line(preview))
+            if not preview.fits:
+                self.say(
+                    f"not run, because it does not fit the budget: {with_dot_commands(with_options(preview.refusal))}"
+                )
+                return
             if self.confirm().strip().lower() not in YES:
                 self.say("not run; nothing was charged")
                 return
+        charge_begun.set()
         with progress_bar(self.screen) as progress:
             answer = self.interruptible(
                 lambda: self.backend.sql(
@@ -91,30 +101,41 @@ class Session:
         self.require_cost()
         return self.interruptible(lambda: self.backend.preview(sql, self.options, self.analyst))
 
+    def hint(self, sql: str) -> None:
+        """Write hints about values that are not categories."""
+        for hint in rendering.category_hints(sql, self.backend.tables(), self.options.get("keys")):
+            self.say(f"hint: {hint}")
+
     def show(self, answer: ReleasedRows, lines: Sequence[Line]) -> None:
         """Show an answer as `tacit sql` does; `lines` explain how it was computed."""
         self.screen.show_records(answer.columns, rendering.table_rows(answer, self.level))
         if self.screen.console.is_terminal:
             remaining = self.backend.remaining(answer.datasets, self.analyst)
-            self.screen.show_facts(rendering.answer_facts(answer, remaining, lines, self.analyst))
+            payer = self.backend.payer(self.analyst)
+            self.screen.show_facts(rendering.answer_facts(answer, remaining, lines, payer))
         if self.shows_card:
             self.say(answer.card)
 
     def say(self, sentence: str) -> None:
         """Write a sentence."""
-        self.screen.console.print(sentence, soft_wrap=True)
+        self.screen.say(sentence)
 
     def interruptible(self, work: Callable[[], T]) -> T:
         """Run `work` so that Ctrl-C cancels it."""
         return run_shielded(work, self.backend.cancel)
 
 
-def preview_line(preview: Preview, analyst: str | None = None) -> str:
+def preview_line(preview: Preview) -> str:
     """Return the cost, the expected half-widths and the remaining budgets of a preview on one line."""
     widths = ", ".join(f"{name} {rendering.half_width_text(width)}" for name, width in preview.widths.items())
-    budgets = rendering.budget_facts(preview, analyst)
+    budgets = rendering.remaining_facts(preview.remaining, preview.analyst)
     parts = [f"cost {rendering.cost_text(preview)}", widths, *(f"{one.label} {one.text}" for one in budgets)]
     return "; ".join(filter(None, parts))
+
+
+def with_dot_commands(sentence: str) -> str:
+    """Return a message with the options that the prompt sets replaced by its dot commands."""
+    return re.sub(r"--(epsilon|rho|error|analyst)\b", r".\1", sentence)
 
 
 class ExitRequested(Exception):
@@ -194,7 +215,9 @@ def _analyst(session: Session, rest: str) -> None:
 
 
 def _preview(session: Session, rest: str) -> None:
-    session.screen.show_facts(rendering.preview_facts(session.preview(rest), session.analyst))
+    session.hint(rest)
+    facts = rendering.preview_facts(session.preview(rest))
+    session.screen.show_facts([one._replace(text=with_dot_commands(one.text)) for one in facts])
 
 
 def _explain(session: Session, rest: str) -> None:
@@ -226,7 +249,7 @@ COMMANDS: Final[dict[str, DotCommand]] = {
     ".help": DotCommand("", "list the commands", _help),
     ".tables": DotCommand("", "list the tables", _tables),
     ".describe": DotCommand("TABLE", "show the columns of a table", _describe),
-    ".budget": DotCommand("", "show what is spent and what is left of each budget", _budget),
+    ".budget": DotCommand("", "show what is spent and what remains of each budget", _budget),
     ".epsilon": DotCommand("X", "set the cost of a query to epsilon X", partial(_cost, name="epsilon")),
     ".rho": DotCommand("X", "set the cost of a query to rho X", partial(_cost, name="rho")),
     ".error": DotCommand("X", "set the cost of a query so that its 95 % interval is ± X", partial(_cost, name="error")),

@@ -23,7 +23,7 @@ import click
 
 from tacit.cli.backends import is_set_up, open_catalog, open_client, open_curator, warnings_on_stderr
 from tacit.cli.options import ServerAddress, confirm_cost, folder_flag
-from tacit.cli.output import Fact, Screen, progress_bar, writing_answer
+from tacit.cli.output import Fact, Screen, charge_begun, progress_bar, writing_answer
 from tacit.cli.statistics.parsing import LEARN, stated_facts
 from tacit.cli.statistics.presentation import Presentation
 from tacit.curator.file_table import OneTimeBudget, open_file_table
@@ -114,6 +114,10 @@ class LocalTable:
         name = self.declared.dataset
         return {} if self._curator is None else {name: self._curator.budget(name, analyst).remaining()}
 
+    def payer(self, analyst: str | None) -> str | None:
+        """Return whose cap was charged."""
+        return analyst
+
 
 class ServerTable:
     """A table of a server; the token identifies the analyst."""
@@ -127,6 +131,7 @@ class ServerTable:
         self._client, self._level = client, level
         self._table = _remote_table(client, name)
         self._left: dict[str, Cost] = {}
+        self._payer: str | None = None
         self._call: Callable[[Any, Mapping[str, Any]], Any] | None = None
 
     @property
@@ -153,12 +158,16 @@ class ServerTable:
         """Charge and compute the prepared statistic."""
         assert self._call is not None
         answer: RemoteAnswer = self._call(self._client.stats, {"level": self._level})
-        self._left = answer.remaining
+        self._left, self._payer = answer.remaining, answer.analyst
         return answer
 
     def remaining(self, _analyst: str | None) -> dict[str, Cost]:
         """Return the remaining budget after the answer."""
         return self._left
+
+    def payer(self, _analyst: str | None) -> str | None:
+        """Return whose cap was charged, by the token."""
+        return self._payer
 
 
 def _remote_table(client: Client, name: str) -> RemoteTable:
@@ -347,7 +356,8 @@ def run_statistic(screen: Screen, query: StatisticQuery) -> None:
         with progress_bar(screen) as progress:
             _prepare(query, opened, progress)
             if opened.is_recorded and not query.yes:
-                confirm_cost(screen, opened.preview(), query.analyst)
+                confirm_cost(screen, opened.preview())
+            charge_begun.set()
             answer = opened.release()
         with writing_answer(*([] if opened.is_recorded else ["its cost is spent"])):
             _presentation(query, opened, answer).show(screen)
@@ -356,7 +366,7 @@ def run_statistic(screen: Screen, query: StatisticQuery) -> None:
             if screen.has_reader:
                 screen.show_facts([Fact("plot", str(query.plot))])
     if query.card and not screen.as_json:
-        click.echo(answer.card, err=not screen.has_reader)
+        screen.say(answer.card, err=not screen.has_reader)
 
 
 def _check(query: StatisticQuery, opened: LocalTable | ServerTable) -> None:
@@ -424,5 +434,5 @@ def _presentation(query: StatisticQuery, opened: LocalTable | ServerTable, answe
         advice=opened.advice,
         as_bars=query.statistic.as_bars,
         plot=query.plot,
-        analyst=query.analyst,
+        analyst=opened.payer(query.analyst),
     )

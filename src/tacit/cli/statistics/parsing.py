@@ -19,6 +19,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from tacit.cli.catalog_rendering import missing_category
 from tacit.cli.value_parsing import bounds_of, categories_of, pair_of
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, NotBounded, NotInCatalog, TooLarge, TooWide, WrongKind
@@ -55,7 +56,9 @@ def stated_facts(
         name, value = _split_column(table, "keys", known, groups or columns, text)
         if name in facts or name in learnt:
             raise InvalidInput(f"give either --bounds or --keys for {name}, not both", name="keys", value=text)
-        facts[name] = categories_of(name, table.column(name).kind, value)
+        facts[name] = listed = categories_of(name, table.column(name).kind, value)
+        if unknown := list(filter(None, (missing_category(table.column(name), one) for one in listed.values))):
+            raise InvalidInput(f"{unknown[0]}; list some of them with --keys, or leave it out", name="keys", value=text)
     return facts, learnt
 
 
@@ -185,12 +188,12 @@ def _cells(declared: Declared, what: str, text: str, most: int) -> Any:
     bounds = fit_facts(name, kind, bounds_of(name, kind, low)) if low else declared.facts
     if not isinstance(bounds, Bounds):
         if kind in (Kind.TEXT, Kind.BOOLEAN):
-            accepted = f"--keys {name}=A,B,C, chosen without looking at the data"
+            accepted = f"give --keys {name}=A,B,C, chosen without looking at the data"
             raise NotBounded(
                 f"the values of {name} are not public, and showing one could reveal a person", accepted=accepted
             )
         raise NotBounded(
-            f"{name} has no bounds", accepted=f"--bins {name}=0:120:12, chosen without looking at the data"
+            f"{name} has no bounds", accepted=f"give --bins {name}=0:120:12, chosen without looking at the data"
         )
     if count in PARTS:
         if kind not in (Kind.DATE, Kind.TIME):

@@ -20,6 +20,7 @@ from tacit.cli.catalog_rendering import printable
 from tacit.cli.output import Fact, Screen, show_facts_beside
 from tacit.cli.rendering import cell, cost_object, cost_text, field, remaining_facts
 from tacit.mechanisms.mechanism import Interval
+from tacit.privacy.figures import grouped, with_interval
 from tacit.privacy.numbers import DEFAULT_LEVEL
 from tacit.stats import Answer, TestAnswer, WorkloadAnswer
 from tacit.stats.plots import Plot, plot_of
@@ -72,22 +73,12 @@ def key_text(value: Any) -> str:
 
 
 def figures(row: Row) -> tuple[str, str]:
-    """Return a value and its interval as text, with as many digits as the noise allows.
-
-    The half-width is shown after the value only if both sides of the interval are equal in the digits shown.
-    """
+    """Return a value and its interval as text."""
     if row.span is None:
         return printable(cell(row.value)), "–"
-    half = (row.span.high - row.span.low) / 2 if row.has_width else 0.0
-    if not 1e-9 < half < 1e15:
+    if not row.has_width:
         return cell(row.value), f"{cell(row.span.low)} to {cell(row.span.high)}"
-    if all(isinstance(end, int) for end in (row.value, *row.span)):
-        is_centred = row.value - row.span.low == row.span.high - row.value
-        return f"{row.value:,}{f' ± {half:,.15g}' if is_centred else ''}", f"{row.span.low:,} to {row.span.high:,}"
-    decimals = 0 if isinstance(row.value, int) and half >= 1 else max(0, 1 - math.floor(math.log10(half)))
-    sides = row.value - row.span.low, row.span.high - row.value
-    value, low, high, below, above = (f"{number:,.{decimals}f}" for number in (row.value, *row.span, *sides))
-    return f"{value} ± {above}" if below == above else value, f"{low} to {high}"
+    return with_interval(row.value, *row.span)
 
 
 def json_array(value: Any) -> Any:
@@ -292,7 +283,7 @@ class Presentation:
     plot: Path | None = None
     """The file of the plot, if any."""
     analyst: str | None = None
-    """Whose remaining budget is shown; None for that of the data set, or of the token."""
+    """Whose remaining budget is shown; None for that of the data set."""
 
     def show(self, screen: Screen) -> None:
         """Write the answer in the format of the screen, with facts below a table on a terminal."""
@@ -328,6 +319,7 @@ class Presentation:
             **({"hypothesis": answer.hypothesis} if answer.hypothesis is not None else {}),
             "cost": cost_object(answer.cost),
             "remaining": {name: cost_object(cost) for name, cost in self.remaining.items()},
+            "analyst": self.analyst,
             "permit": answer.permit.id if answer.permit is not None and not self.advice else None,
             "remembered": not self.advice,
             "protected": self.protected,
@@ -344,7 +336,7 @@ class Presentation:
         claim = self.answer.hypothesis
         facts = [] if claim is None else [Fact("tested", f"whether {claim}")]
         facts += [
-            Fact("bounds", f"{name}: {low:g} to {high:g}, learnt")
+            Fact("bounds", f"{name}: {grouped(low)} to {grouped(high)}, learnt")
             for name, (low, high) in self.answer.learned_bounds.items()
         ]
         facts += [Fact("warning", one) for one in self.answer.warnings]
@@ -354,7 +346,7 @@ class Presentation:
         return [*facts, *([Fact("not recorded", self.advice)] if self.advice else [])]
 
     def _counted(self) -> list[Fact]:
-        """Return how many rows of a unit are counted, which rows are in no cell, and which values are clamped."""
+        """Return how many rows of a unit are counted, which rows are left out, and which values are clamped."""
         return [Fact("counted", one) for one in (self.counted, *self.answer.coverage) if one]
 
     def _row_objects(self) -> list[dict[str, Any]]:

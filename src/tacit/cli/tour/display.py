@@ -6,6 +6,7 @@ The number of lines does not depend on the noise, and lines have at most 80 colu
 from __future__ import annotations
 
 import json
+import shlex
 import textwrap
 from collections.abc import Sequence
 from typing import Final
@@ -21,7 +22,6 @@ from tacit.privacy.numbers import DEFAULT_LEVEL
 KEPT: Final = "clinic"
 """The folder in snippets if the tour's own is deleted."""
 FIRST_DEMO: Final = f"# first: tacit demo --no-serve --folder {KEPT}"
-FIRST_SERVE: Final = f"# first: tacit serve {KEPT}, which shows a token"
 TOKEN: Final = "tacit_..."
 WIDTH: Final = 70
 
@@ -51,8 +51,8 @@ print(release.rows[0], release.intervals({DEFAULT_LEVEL})[0], release.cost)
     return program if folder else f"{FIRST_DEMO}\n{program}"
 
 
-def curl(address: str, token: str | None) -> str:
-    """Return the shell commands that send the query to a server; without a token, with a placeholder."""
+def curl(address: str, token: str | None, folder: str | None = None) -> str:
+    """Return the shell commands that send the query to a server; without a token, how to serve `folder` and get one."""
     first, *rest = textwrap.wrap(" ".join(scenario.SQL.split()), WIDTH)
     words = [f'SQL="{first}"', *(f'SQL="$SQL {line}"' for line in rest)]
     lines = "\n".join(
@@ -64,7 +64,11 @@ def curl(address: str, token: str | None) -> str:
             f'  -d "{{\\"epsilon\\": {scenario.EPSILON:g}, \\"sql\\": \\"$SQL\\"}}"',
         ]
     )
-    return f"{lines}\n" if token else f"{FIRST_SERVE}\n{lines}\n"
+    return f"{lines}\n" if token else f"# first: {_serve(folder)}, which shows a token\n{lines}\n"
+
+
+def _serve(folder: str | None) -> str:
+    return f"tacit serve {shlex.quote(folder or KEPT)}"
 
 
 WIDTH_MAX: Final = 100
@@ -189,9 +193,15 @@ def show_snippets(console: Console, python: str, curl: str) -> None:
     _code(console, curl)
 
 
-def show_end(console: Console) -> None:
-    """Show the next command, if no server follows."""
-    _heading(console, "→", "Next: run tacit demo to serve the clinic after the tour")
+def show_end(console: Console, folder: str | None) -> None:
+    """Show the next command, if no server follows, and what was written to `folder`, if the clinic is kept."""
+    if folder is None:
+        _heading(console, "→", "Next: run tacit demo to serve the clinic after the tour")
+    else:
+        _heading(console, "→", f"Next: {_serve(folder)}")
+        console.print(
+            f"{INDENT}{folder}/{clinic.FILE} has the invented visits, to register them yourself", soft_wrap=True
+        )
     console.print()
 
 
@@ -238,7 +248,7 @@ def _cell(cell: Cell) -> Text:
 
 def _left(console: Console, left: float) -> None:
     bar = _bar(left / EPSILON_ANALYST, "green")
-    _fact(console, f"left for {ANALYST}", Text.assemble(*bar, f" ε {left:.2f} of {EPSILON_ANALYST:g}"))
+    _fact(console, f"remaining ({ANALYST})", Text.assemble(*bar, f" ε {left:.2f} of {EPSILON_ANALYST:g}"))
 
 
 def _bar(share: float, style: str) -> tuple[tuple[str, str], tuple[str, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
@@ -206,9 +206,7 @@ def differencing_attack(curator: Curator, patients: list[Patient]) -> Attack:
     everybody, but_one = (
         int(curator.sql(sql, EPSILON_EACH, analyst=ANALYST).rows[0]["n"]) for sql in (EVERYBODY, everybody_but(victim))
     )
-    rates = simulate_attacks(
-        plan_of(curator, EVERYBODY, EPSILON_EACH), sum(map(has_it, patients)), list(map(has_it, chosen))
-    )
+    rates = simulate_attacks(plan_of(curator, EVERYBODY, EPSILON_EACH), list(map(has_it, chosen)))
     epsilon = 2 * EPSILON_EACH
     return Attack(
         everybody=EVERYBODY,
@@ -229,21 +227,28 @@ def differencing_attack(curator: Curator, patients: list[Patient]) -> Attack:
     )
 
 
-def simulate_attacks(plan: Plan, count: int, secrets: list[bool]) -> Rates:
-    """Attack each secret `TIMES` times; `count` patients have the diagnosis."""
+def simulate_attacks(plan: Plan, secrets: list[bool]) -> Rates:
+    """Attack each secret `TIMES` times by the differencing attack of `tacit.attack`."""
     import numpy as np
 
-    from tacit import Budget
+    from tacit import Budget, attack
     from tacit.mechanisms.simulation import SeededSource
     from tacit.privacy.events import Repeated
 
-    truths = np.repeat(np.array(secrets), TIMES)
-    everybody, but_one = np.full(len(truths), count), count - truths.astype(np.int64)
-    budget = Budget(epsilon=math.ceil(2 * EPSILON_EACH * len(truths)))
-    budget.charge(Repeated(plan.event, 2 * len(truths)), purpose="a simulated attack")
+    truths, attacks = np.array(secrets), TIMES * len(secrets)
+    budget = Budget(epsilon=math.ceil(2 * EPSILON_EACH * attacks))
+    budget.charge(Repeated(plan.event, 2 * attacks), purpose="a simulated attack")
     source, noise = SeededSource(SEED), plan.price.noises[0]
-    private = _success_rate(noise.release(everybody, source=source), noise.release(but_one, source=source), truths)
-    return Rates(len(truths), _success_rate(everybody, but_one, truths), private, budget.spent().epsilon)
+
+    def rate(answer: Callable[[int], Any]) -> float:
+        target = attack.QueryInterface(lambda asked: answer(int(truths[asked].sum())), truth=secrets)
+        found = [
+            attack.run("differencing", target, 2 * EPSILON_EACH, effort="full", seed=seed) for seed in range(TIMES)
+        ]
+        return fmean(one.measurements[0].value for one in found)
+
+    private = rate(lambda count: noise.release(count, source=source))
+    return Rates(attacks, rate(lambda count: count), private, budget.spent().epsilon)
 
 
 def targets(patients: list[Patient]) -> list[Patient]:
@@ -269,8 +274,3 @@ def everybody_but(victim: Patient) -> str:
 def description(victim: Patient) -> str:
     """Return what the attacker knows about a patient."""
     return f"a {'woman' if victim.sex == 'F' else 'man'} aged {victim.age} from {victim.town}"
-
-
-def _success_rate(everybody: Any, but_one: Any, truths: Any) -> float:
-    """Return how often a difference above 1/2 agrees with the secret."""
-    return float(((everybody - but_one > 0.5) == truths).mean())

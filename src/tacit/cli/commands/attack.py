@@ -1,0 +1,282 @@
+"""`tacit attack`: attacks on published data, query interfaces, mechanisms and models, judged by what was claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.core import ParameterSource
+
+from tacit.cli.attacks.claims import claim_of_options
+from tacit.cli.attacks.queries import QUERY, KeepSettings, Place, confirm_spending, open_source
+from tacit.cli.attacks.report import SERIOUS, Report, bound_of, claim_of, failed_attack, printable
+from tacit.cli.attacks.suites import Planned, RunSettings, SuiteOptions, planned, run_one, run_suite
+from tacit.cli.attacks.targets import (
+    MEANS,
+    MECHANISM,
+    MODEL,
+    STATISTICS,
+    TABLE,
+    TargetKind,
+    TargetOption,
+    json_value,
+)
+from tacit.cli.groups import Command, Group, add_format_option, format_option
+from tacit.cli.options import (
+    ServerAddress,
+    folder_option,
+    folder_parameter,
+    server_address,
+    server_options,
+    server_parameters,
+)
+from tacit.cli.output import Screen, progress_bar
+
+if TYPE_CHECKING:
+    from tacit.attack import Finding
+    from tacit.attack.kit import Attack
+
+EFFORTS: Final = ("ci", "nightly", "full")
+ANYWHERE: Final = frozenset({"json", "debug"})
+"""The options that may stand before the name of an attack."""
+_CLICK_TYPES: Final[Mapping[str, Any]] = {
+    "file": click.Path(path_type=Path),
+    "number": float,
+    "integer": int,
+    "flag": bool,
+}
+
+
+def _option(setting: TargetOption, is_argument: bool) -> click.Parameter:
+    """Return the argument or option of a setting."""
+    type_ = _CLICK_TYPES.get(setting.type, str)
+    if is_argument:
+        return click.Argument([setting.name], type=type_)
+    if setting.type == "flag":
+        return click.Option([f"--{setting.name}"], is_flag=True, help=setting.help)
+    metavar = {"file": "FILE", "names": "COLUMN,COLUMN", "json": "JSON"}.get(setting.type)
+    return click.Option(
+        [f"--{setting.name}"], type=type_, help=setting.help, required=setting.is_required, metavar=metavar
+    )
+
+
+def _typed(settings: Sequence[TargetOption], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of options in the types that targets take."""
+    found = {one.name: values[one.name] for one in settings}
+    for one in settings:
+        value = found[one.name]
+        if value is not None and one.type == "names":
+            found[one.name] = [part.strip() for part in value.split(",") if part.strip()]
+        if value is not None and one.type == "json":
+            found[one.name] = json_value(value)
+    return found
+
+
+def _report_options() -> list[click.Parameter]:
+    file = click.Path(path_type=Path, dir_okay=False)
+    return [
+        click.Option(["--seed"], type=click.IntRange(0), help="Seed of the attacker's own choices."),
+        click.Option(
+            ["--fail-on"],
+            type=click.Choice(list(SERIOUS)),
+            help="Exit with code 1 if a finding violates its claim, or is underpowered.",
+        ),
+        click.Option(["--html"], type=file, help="Also write a page with plots to this file."),
+        click.Option(["--junit"], type=file, help="Also write JUnit XML to this file."),
+        click.Option(["--sarif"], type=file, help="Also write SARIF to this file."),
+        click.Option(
+            ["--findings", "journal"],
+            type=file,
+            help="Append findings to this file as lines of JSON; the same run is not computed again. Needs --seed.",
+        ),
+        format_option(),
+    ]
+
+
+def _claim_options(kind: TargetKind) -> list[click.Parameter]:
+    claims: dict[str, click.Parameter] = {
+        "epsilon": click.Option(
+            ["--epsilon"], type=float, help="The claim: epsilon. Queries of an attack spend this in all."
+        ),
+        "delta": click.Option(["--delta"], type=float, help="The claim: delta; 0 by default."),
+        "risk": click.Option(["--risk"], type=float, help="The claim: the greatest share of people at risk."),
+        "permit": click.Option(["--permit"], help="The claim: what the ledger charged for this permit."),
+    }
+    return [
+        *(option for name, option in claims.items() if name in kind.claims),
+        click.Option(["--prior"], type=float, help="The attacker's belief beforehand that a secret is true."),
+        click.Option(["--effort"], type=click.Choice(EFFORTS), default="ci", show_default=True),
+        click.Option(["--keep"], is_flag=True, help="Keep the finding in the ledger, without records of people."),
+        click.Option(["--dataset"], help="The data set under which it is kept, if no permit is named."),
+        click.Option(["--by"], metavar="NAME", help="Name of the person who keeps it."),
+    ]
+
+
+def command_of(entry: Attack) -> click.Command:
+    """Return the command of an attack."""
+    kind = _kind_of(entry)
+    return Command(
+        entry.name.replace("_", "-"),
+        params=[
+            *(_option(one, place == 0) for place, one in enumerate(kind.settings)),
+            *_claim_options(kind),
+            *(folder_parameter(), *server_parameters()),
+            click.Option(["--yes"], is_flag=True, help="Spend without asking for confirmation."),
+            *_report_options(),
+        ],
+        callback=click.pass_obj(partial(_run, entry.name, kind)),
+        help=f"{entry.summary[:1].upper()}{entry.summary[1:]}.\n\n{kind.settings[0].help}\n\nPaper: {entry.paper}.",
+        short_help=entry.summary,
+    )
+
+
+def _kind_of(entry: Attack) -> TargetKind:
+    """Return the kind of target of an attack."""
+    from tacit.attack import Mechanism, Model, Statistics, Table
+
+    if entry.target is Statistics:
+        return STATISTICS if "tables" in entry.needs else MEANS
+    return {Table: TABLE, Mechanism: MECHANISM, Model: MODEL}.get(entry.target, QUERY)
+
+
+def _run(attack: str, kind: TargetKind, screen: Screen, /, **values: Any) -> None:
+    report = Report.of(values)
+    settings, claim = _typed(kind.settings, values), claim_of_options(values)
+    how = RunSettings(values["effort"], report.seed, values["prior"])
+    with ExitStack() as stack:
+        place = Place(stack, values["folder"], server_address(values["server"], values["token_file"]))
+        keep = None
+        if values["keep"]:
+            table = settings["table"] if kind is QUERY else None
+            keep = KeepSettings.of(place, values["dataset"], values["by"], permit=claim.permit, table=table)
+        target = planned(str(settings[kind.settings[0].name]), kind.name, settings, claim, place)
+        known, kept = report.known(target.digest(attack, how)), None
+        if known is not None:
+            if keep is not None:
+                click.echo(f"the finding was read from {report.files.journal} and is not kept again", err=True)
+        else:
+            spendings = [] if target.spending is None else [target.spending]
+            confirm_spending(screen, place, spendings, is_confirmed=values["yes"])
+            with progress_bar(screen):
+                known = _finding(attack, target, how, report)
+            kept = None if keep is None else keep.keep(place, known)
+    report.show(screen, [known], kept=kept)
+
+
+def _finding(attack: str, target: Planned, how: RunSettings, report: Report) -> Finding:
+    """Run an attack and append its finding to the journal; an error is also written to the files of the report."""
+    try:
+        found = run_one(attack, target, how)
+    except Exception as error:
+        report.write([], [failed_attack(target.name, attack, error)])
+        raise
+    report.add(found)
+    return found
+
+
+class AttackGroup(Group):
+    """A group whose commands are the attacks of the kit, and `findings`."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return [*dict.fromkeys(one.name.replace("_", "-") for one in _entries()), "findings"]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name == "findings":
+            return findings
+        entry = next((one for one in _entries() if one.name.replace("_", "-") == name), None)
+        return None if entry is None else command_of(entry)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the attacks by what they attack."""
+        entries = {one.name: one for one in reversed(_entries())}
+        for target in dict.fromkeys(one.target for one in _entries()):
+            with formatter.section(f"attacks on a {target.__name__}"):
+                formatter.write_dl(
+                    [
+                        (name.replace("_", "-"), one.summary)
+                        for name, one in reversed(entries.items())
+                        if one.target is target
+                    ]
+                )
+        with formatter.section("kept in the ledger"):
+            formatter.write_dl([("findings", "Show the findings that were kept.")])
+
+
+def _entries() -> Sequence[Attack]:
+    from tacit.attack import attacks
+
+    return attacks()
+
+
+def _suite_options(function: Callable[..., None]) -> Callable[..., None]:
+    for one in reversed(
+        [
+            click.Option(["--suite"], type=click.Choice(EFFORTS), help="Run every attack that fits, with this effort."),
+            click.Option(["--targets"], type=click.Path(path_type=Path), help="A TOML file with the targets."),
+            *_report_options(),
+            click.Option(["--yes"], is_flag=True, help="Spend without asking for confirmation."),
+            *(folder_parameter(), *server_parameters()),
+        ]
+    ):
+        function.__click_params__ = [*getattr(function, "__click_params__", []), one]  # type: ignore[attr-defined]
+    return function
+
+
+@click.group("attack", cls=AttackGroup, invoke_without_command=True)
+@_suite_options
+@click.pass_context
+def command(context: click.Context, /, suite: str | None, targets: Path | None, folder: Path, **values: Any) -> None:
+    """Attack what was released, and judge what is found by what was claimed.
+
+    With --suite, every attack that fits is run on the targets of a file (by default attacks.toml of the folder, if
+    there is one), or without a file on this installation over invented data, which costs nothing. A verdict is
+    violates, consistent, underpowered or not applicable; none of them is "safe".
+
+    \b
+      tacit attack --suite ci --fail-on violates --junit findings.xml
+      tacit attack linkage released.csv --on zip,birth_date,sex --register voters.csv --identity name
+    """
+    if context.invoked_subcommand is not None:
+        typed = [one for one in context.command.params if one.name not in ANYWHERE and _is_typed(context, one)]
+        if typed:
+            raise click.UsageError(f"put the options after the name of the attack: {typed[0].opts[0]}", context)
+        return
+    if suite is None:
+        raise click.UsageError("name an attack, or give --suite ci", context)
+    server = server_address(values["server"], values["token_file"])
+    options = SuiteOptions(suite, targets, folder, server, values["yes"])
+    run_suite(context.ensure_object(Screen), options, Report.of(values))
+
+
+def _is_typed(context: click.Context, parameter: click.Parameter) -> bool:
+    return context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+
+
+@click.command("findings", cls=Command)
+@folder_option
+@server_options
+@click.option("--dataset", help="Only those of this data set.")
+@click.option("--permit", help="Only those about this permit.")
+@add_format_option
+@click.pass_obj
+def findings(
+    screen: Screen, folder: Path, server: ServerAddress | None, dataset: str | None, permit: str | None
+) -> None:
+    """Show the findings that were kept in the ledger."""
+    with open_source(folder, server) as source:
+        kept = source.findings(dataset, permit)
+    screen.show_list(
+        "findings",
+        kept,
+        lambda one: {"id": one.id, "dataset": one.dataset, "permit": one.permit, "by": one.by, **one.document},
+        ("at", "data set", "permit", "by", "attack", "verdict", "claimed", "shown"),
+        lambda one: (
+            f"{one.at:%Y-%m-%d %H:%M}", printable(one.dataset), one.permit or "", printable(one.by),
+            printable(one.finding.attack), str(one.finding.verdict), claim_of(one.finding), bound_of(one.finding),
+        ),
+        "no findings were kept",
+    )  # fmt: skip

@@ -1,0 +1,560 @@
+"""`tacit attack`: targets from files, folders and servers; findings on the screen, in files and in the ledger."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import duckdb
+import numpy as np
+import pytest
+
+from tacit.attack import Claim, Finding
+from tacit.cli.app import run
+from tacit.cli.attacks import queries
+from tacit.cli.attacks.targets import read_records
+from tacit.curator import Curator, self_audit
+from tacit.privacy.errors import InvalidInput
+from tacit.privacy.tables import Kind
+
+PEOPLE = 60
+SECRETS = np.random.default_rng(4).integers(0, 2, PEOPLE)
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "released.csv").write_text(
+        "zip,born,ill,who\n"
+        + "".join(f"0{2138 + one},19{one:02},{'yes' if one % 2 else 'no'},p{one}\n" for one in range(60))
+    )
+    (tmp_path / "voters.csv").write_text(
+        "name,zip,born\n" + "".join(f"p{one},0{2138 + one},19{one:02}\n" for one in range(60))
+    )
+    (tmp_path / "block.toml").write_text(
+        'people = 3\n[attributes]\nage = {from = 1, to = 9}\nsex = ["F", "M"]\n'
+        '[[statistic]]\nname = "all"\ncount = 3\nmean = {age = 4}\nmedian = {age = 3}\n'
+        '[[statistic]]\nname = "women"\nwhere = {sex = "F"}\ncount = 1\nmean = {age = 8}\n'
+        '[[rule]]\nif = {sex = "M"}\nthen = {age = {to = 8}}\n'
+    )
+    (tmp_path / "noise.py").write_text(
+        "import random\n"
+        "def little(x):\n    return x + random.choice([-0.1, 0.1])\n"
+        "def much(x):\n    return x + random.expovariate(0.5) - random.expovariate(0.5)\n"
+        "def many(x, count):\n    return [much(x) for _ in range(count)]\n"
+    )
+    present = [one % 2 for one in range(400)]
+    (tmp_path / "scores.csv").write_text("score,present\n" + "".join(f"{one + 0.001},{one}\n" for one in present))
+    (tmp_path / "secrets.csv").write_text("id,secret\n" + "".join(f"{one},{bit}\n" for one, bit in enumerate(SECRETS)))
+    return tmp_path
+
+
+@pytest.fixture
+def folder(files: Path) -> Path:
+    made = files / "clinic"
+    with Curator(made) as curator:
+        (files / "people.csv").write_text("id,ill\n" + "".join(f"{one},{bit}\n" for one, bit in enumerate(SECRETS)))
+        curator.add_table("people", files / "people.csv", unit="id", dataset="clinic")
+        curator.set_budget("clinic", epsilon=4.0, epsilon_min=0)
+    return made
+
+
+def attacked(*words: str, code: int = 0) -> list[Finding]:
+    """Run an attack and return its findings, which are also written as lines of JSON."""
+    assert run(["attack", *words, "--seed", "1", "--findings", "found.jsonl"]) == code
+    return [Finding.from_json(line) for line in Path("found.jsonl").read_text().split("\n")[:-1]]
+
+
+LINKAGE = ("linkage", "released.csv", "--on", "zip,born", "--register", "voters.csv", "--identity", "name")
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [
+        ((*LINKAGE, "--truth", "who", "--risk", "0.1"), "violates"),
+        (("linkage", "released.csv", "--on", "ill", "--risk", "0.1"), "consistent"),
+        (("attribute-linkage", "released.csv", "--on", "zip", "--sensitive", "ill", "--risk", "0.5"), "violates"),
+        (("table-reconstruction", "block.toml", "--risk", "0.1"), "violates"),
+        (("mechanism-audit", "noise.py:little", "--input", "0", "--neighbour", "1", "--epsilon", "1"), "violates"),
+        (("mechanism-audit", "noise.py:much", "--input", "0", "--neighbour", "1", "--epsilon", "1"), "consistent"),
+        (
+            ("mechanism-audit", "noise.py:many", "--many", "--input", "0", "--neighbour", "1", "--samples", "400",
+             "--epsilon", "1"),
+            "consistent",
+        ),
+        (("canary-audit", "scores.csv", "--epsilon", "1", "--delta", "1e-5"), "violates"),
+        (("canary-audit", "scores.csv", "--epsilon", "1", "--trainings", "independent"), "violates"),
+        (("canary-audit", "scores.csv"), "not applicable"),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("files")
+def test_an_attack_on_files_is_judged_by_its_claim(words: tuple[str, ...], verdict: str) -> None:
+    (found,) = attacked(*words)
+    assert found.verdict == verdict, found.reason
+    assert found.target == words[1]
+
+
+def test_ratings_of_a_register_are_matched_with_published_ones(files: Path) -> None:
+    random = np.random.default_rng(3)
+    rows = [
+        (one, item, random.integers(1, 6), f"2024-{random.integers(1, 13):02}-{random.integers(1, 29):02}")
+        for one in range(40)
+        for item in random.choice(200, 12, replace=False)
+    ]
+    (files / "ratings.csv").write_text("who,film,stars,day\n" + "".join(f"e{a},{b},{c},{d}\n" for a, b, c, d in rows))
+    (files / "known.csv").write_text(
+        "name,film,stars,day,is\n" + "".join(f"p{a},{b},{c},{d},e{a}\n" for a, b, c, d in rows)
+    )
+    columns = ("--entity", "who", "--item", "film", "--value", "stars", "--when", "day")
+    (found,) = attacked(
+        "sparse-linkage", "ratings.csv", *columns, "--register", "known.csv", "--identity", "name", "--truth", "is",
+        "--risk", "0.01",
+    )  # fmt: skip
+    assert found.verdict == "violates", found
+
+
+def test_means_tell_who_is_in_the_group(files: Path) -> None:
+    random = np.random.default_rng(2)
+    shares = random.uniform(0.2, 0.8, 400)
+    members, others = (random.random((30, 400)) < shares for _ in range(2))
+    names = [f"a{one}" for one in range(400)]
+    rows = zip(names, members.mean(0), shares, strict=True)
+    (files / "means.csv").write_text("attribute,mean,reference\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    for name, people in (("members", members), ("outsiders", others)):
+        lines = "".join(",".join(str(int(cell)) for cell in person) + "\n" for person in people)
+        (files / f"{name}.csv").write_text(",".join(names) + "\n" + lines)
+    (found,) = attacked(
+        "tracing", "means.csv", "--members", "members.csv", "--outsiders", "outsiders.csv", "--epsilon", "0.1"
+    )
+    assert found.verdict == "violates"
+
+
+def test_a_folder_is_attacked_within_an_epsilon_and_the_finding_is_kept(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = ("people", "--secret", "ill = 1", "--unit", "id", "--truth", "secrets.csv", "--folder", str(folder))
+    (found,) = attacked("differencing", *query, "--epsilon", "1", "--keep", "--by", "olga")
+    assert found.verdict in ("consistent", "underpowered")
+    with Curator(folder) as curator:
+        assert 0 < curator.budget("clinic").spent().epsilon <= 1.0 + 1e-9
+        (kept,) = curator.findings("clinic")
+    assert (kept.by, kept.finding) == ("olga", found.without_people())
+    capsys.readouterr()
+    assert run(["attack", "findings", "--folder", str(folder)]) == 0
+    assert ",clinic,,olga,differencing," in capsys.readouterr().out
+    assert run(["attack", "differencing", *query, "--epsilon", "2.5"]) == 2
+    assert "add --yes to confirm" in capsys.readouterr().err
+    assert run(["attack", "differencing", *query, "--epsilon", "9", "--yes"]) == 2
+    assert "remains of clinic" in capsys.readouterr().err
+    with Curator(folder) as curator:
+        assert curator.budget("clinic").spent().epsilon <= 1.0 + 1e-9
+
+
+def test_a_claim_is_read_from_the_ledger_and_the_finding_kept_beside_its_entry(folder: Path) -> None:
+    with Curator(folder) as curator:
+        permit = curator.sql("SELECT COUNT(*) FROM people", 0.5).permit
+    assert permit is not None
+    words = ("mechanism-audit", "noise.py:little", "--input", "0", "--neighbour", "1", "--samples", "400")
+    (found,) = attacked(*words, "--permit", permit.id, "--keep", "--by", "olga", "--folder", str(folder))
+    assert found.claimed == Claim(0.5, 0.0, permit=permit.id)
+    assert found.verdict == "violates"
+    with Curator(folder) as curator:
+        assert [one.finding.verdict for one in curator.findings(permit=permit)] == ["violates"]
+
+
+def test_a_suite_runs_the_targets_of_a_file_and_leaves_out_what_was_found_before(
+    files: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = "".join(f"{one},{bit}\n" for one, bit in enumerate(SECRETS[:14]))
+    (files / "secrets.csv").write_text("id,secret\n" + few)
+    (folder / "attacks.toml").write_text(
+        '[[target]]\nname = "release"\nkind = "table"\nrecords = "../released.csv"\non = ["zip", "born"]\n'
+        'sensitive = "ill"\nclaim = {risk = 0.1}\n'
+        '[[target]]\nkind = "model"\nscores = "../scores.csv"\nclaim = {epsilon = 1.0, delta = 1e-5}\n'
+        '[[target]]\nname = "queries"\nkind = "query"\ntable = "people"\nsecret = "ill = 1"\nunit = "id"\n'
+        'truth = "../secrets.csv"\nclaim = {epsilon = 1.0}\n'
+    )
+    words = ("--suite", "ci", "--folder", str(folder), "--fail-on", "violates")
+    found = attacked(*words, "--junit", "j.xml", "--sarif", "s.json", "--html", "h.html", code=1)
+    names = {(one.target, one.attack) for one in found}
+    assert {("release", "linkage"), ("release", "attribute_linkage"), ("target 2", "canary_audit")} < names
+    assert {one.correction for one in found if one.confidence > 0.95} == {f"Bonferroni over {len(found)} attacks"}
+    suite = ElementTree.parse("j.xml").getroot()[0]
+    assert int(suite.get("tests", "")) == len(found)
+    assert int(suite.get("failures", "")) == sum(one.is_violation for one in found) >= 3
+    assert len(json.loads((files / "s.json").read_text())["runs"][0]["results"]) == len(found)
+    assert "<svg" in (files / "h.html").read_text()
+    with Curator(folder) as curator:
+        spent = curator.budget("clinic").spent().epsilon
+    assert spent <= 1.0 + 1e-9
+    capsys.readouterr()
+    assert attacked(*words, "--json", code=1) == found  # nothing is computed, and nothing spent, again
+    assert len(json.loads(capsys.readouterr().out)["findings"]) == len(found)
+
+
+def test_without_a_file_the_suite_attacks_this_installation(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = self_audit._mechanisms
+    monkeypatch.setattr(self_audit, "_statistics", lambda effort: ())
+    monkeypatch.setattr(self_audit, "_curators", lambda stack: ())
+    monkeypatch.setattr(self_audit, "_mechanisms", lambda samples: list(whole(400))[:5])
+    assert run(["attack", "--suite", "ci", "--fail-on", "underpowered"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("target,attack,verdict,claimed,shown,seconds,reason\n")
+    assert "Laplace on reals,floating_point,consistent,epsilon 1," in out
+
+
+@pytest.mark.usefixtures("files")
+def test_the_correction_counts_the_attacks_that_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = list(self_audit._mechanisms(400))[1:3]
+    left = [replace(first, leaves_out=frozenset({"floating_point"})), second]
+    monkeypatch.setattr(self_audit, "_statistics", lambda effort: ())
+    monkeypatch.setattr(self_audit, "_curators", lambda stack: left)
+    monkeypatch.setattr(self_audit, "_mechanisms", lambda samples: ())
+    found = attacked("--suite", "ci")
+    assert {one.correction for one in found if one.measurements} == {f"Bonferroni over {len(found)} attacks"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--seed", "1"), "name an attack, or give --suite ci"),
+        (("linkag", "released.csv"), "did you mean linkage"),
+        (("linkage", "nowhere.csv", "--on", "zip"), "T613 there is no file nowhere.csv"),
+        (("linkage", "released.csv", "--on", "zap"), "no column 'zap'; did you mean zip"),
+        (("linkage", "released.csv"), "needs quasi_identifiers of its target"),
+        (("linkage", "released.csv", "--on", "zip", "--risk", "0.1", "--epsilon", "1"), "give one claim"),
+        (("linkage", "scores.bin", "--on", "zip"), "cannot be read as CSV"),
+        (("linkage", "ragged.csv", "--on", "a"), "more or fewer cells"),
+        (("linkage", "empty.csv", "--on", "a"), "there are no records"),
+        (("linkage", "released.csv", "--on", "zip", "--html", "no/where.html"), "there is no folder no"),
+        (("linkage", "released.csv", "--on", "zip", "--seed", "1", "--findings", "released.csv"), "no findings"),
+        (("linkage", "released.csv", "--on", "zip", "--findings", "new.jsonl"), "--findings needs --seed"),
+        (("linkage", "released.csv", "--on", "zip", "--keep"), "no catalog or ledger"),
+        (("mechanism-audit", "noise.py", "--input", "0", "--neighbour", "1"), "FILE.py:NAME"),
+        (("mechanism-audit", "noise.py:none", "--input", "0", "--neighbour", "1"), "has no none"),
+        (("mechanism-audit", "broken.py:x", "--input", "0", "--neighbour", "1"), "cannot be loaded: NameError"),
+        (("mechanism-audit", "noise.py:much", "--input", "{", "--neighbour", "1"), "is not JSON"),
+        (("mechanism-audit", "noise.py:much", "--input", "0", "--neighbour", "1", "--samples", "3"), "at least 100"),
+        (("mechanism-audit", "noise.py:much", "--input", "0", "--neighbour", "1", "--epsilon", "-1"), "epsilon"),
+        (("gaussian-canary-audit", "scores.csv", "--epsilon", "1"), "a claim with a delta above 0"),
+        (("canary-audit", "few.csv", "--epsilon", "1"), "at least 20 canaries"),
+        (("canary-audit", "odd.csv", "--epsilon", "1"), "is no truth value"),
+        (("table-reconstruction", "noise.py", "--risk", "0"), "cannot be read as TOML"),
+        (("table-reconstruction", "half.toml", "--risk", "0"), "needs people, a table of attributes"),
+        (("tracing", "scores.csv", "--members", "few.csv", "--outsiders", "few.csv"), "no column 'attribute'"),
+        (("--suite", "ci", "--targets", "nothing.toml"), "there is no file"),
+        (("--suite", "ci", "--targets", "half.toml"), "names no targets"),
+        (("--suite", "ci", "--targets", "kind.toml"), "did you mean table"),
+        (("--suite", "ci", "--targets", "setting.toml"), "has no setting record; did you mean records"),
+        (("--suite", "ci", "--targets", "needs.toml"), "needs scores"),
+        (("findings",), "no catalog or ledger"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_no_verdict(
+    files: Path, words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = {
+        "ragged.csv": "a,b\n1\n", "empty.csv": "a,b\n", "broken.py": "x = y\n", "few.csv": "score,present\n1,1\n",
+        "odd.csv": "score,present\n1,maybe\n", "half.toml": "people = 3\n", "kind.toml": '[[target]]\nkind = "tabel"\n',
+        "setting.toml": '[[target]]\nkind = "table"\nrecord = "x"\n', "needs.toml": '[[target]]\nkind = "model"\n',
+    }  # fmt: skip
+    for name, text in texts.items():
+        (files / name).write_text(text)
+    (files / "scores.bin").write_bytes(b"\xff\xfe\x00")
+    assert run(["attack", *words]) in (2, 4)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+
+
+AUDIT = ("mechanism-audit", "noise.py:little", "--input", "0", "--neighbour", "1", "--samples", "200")
+QUERY = ("people", "--secret", "ill = 1", "--unit", "id", "--truth", "secrets.csv", "--folder", "clinic")
+
+
+def targets(path: Path, *tables: str) -> tuple[str, ...]:
+    """Write a file of targets and return the words of a suite over it."""
+    path.write_text("".join(f"[[target]]\n{table}\n" for table in tables))
+    return ("--suite", "ci", "--targets", str(path))
+
+
+TABLE = 'kind = "table"\nrecords = "released.csv"\non = ["zip"]\nclaim = {risk = 0.1}\n'
+BROKEN = (
+    'name = "broken"\nkind = "mechanism"\nfunction = "raises.py:f"\ninput = 0\nneighbour = 1\nsamples = 200\n'
+    "claim = {epsilon = 1}\n"
+)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        ("--epsilon", "2"), ("--epsilon", "1", "--delta", "1e-3"), ("--epsilon", "1", "--samples", "300"),
+        ("--epsilon", "1", "--input", "5"), ("--epsilon", "1", "--prior", "0.3"),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("files")
+def test_a_finding_of_another_run_is_not_reused(changed: tuple[str, ...]) -> None:
+    (first,) = attacked(*AUDIT, "--epsilon", "1")
+    assert attacked(*AUDIT, "--epsilon", "1") == [first]
+    again, other = attacked(*AUDIT, *changed)
+    assert again == first
+    assert other.target_digest != first.target_digest
+
+
+def test_a_finding_is_not_reused_once_a_file_or_the_version_changed(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attacked(*AUDIT, "--epsilon", "1")
+    with (files / "noise.py").open("a") as file:
+        file.write("# changed\n")
+    assert len(attacked(*AUDIT, "--epsilon", "1")) == 2
+    monkeypatch.setattr("tacit.version.__version__", "0.0.0")
+    assert len(attacked(*AUDIT, "--epsilon", "1")) == 3
+
+
+def test_a_journal_survives_a_torn_line_and_separators_of_lines(files: Path) -> None:
+    (files / "\u2028.csv").write_text((files / "scores.csv").read_text())
+    (first,) = attacked("canary-audit", "\u2028.csv", "--epsilon", "1")
+    journal = files / "found.jsonl"
+    assert journal.read_bytes().isascii()
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + whole[:100])
+    assert run(["attack", *AUDIT, "--epsilon", "1", "--seed", "1", "--findings", "found.jsonl"]) == 0
+    found = [Finding.from_json(line) for line in journal.read_bytes().split(b"\n")[:-1]]
+    assert [one.attack for one in found] == ["canary_audit", "mechanism_audit"]
+    assert found[0] == first
+
+
+def test_findings_without_measurements_are_not_reused(files: Path) -> None:
+    attacked(*AUDIT, "--epsilon", "1")
+    journal = files / "found.jsonl"
+    empty = {**json.loads(journal.read_text()), "measurements": []}
+    journal.write_text(json.dumps(empty) + "\n")
+    assert len(attacked(*AUDIT, "--epsilon", "1")) == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_finished_run_is_replayed_without_confirmation_and_not_kept_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("differencing", *QUERY, "--epsilon", "3")
+    (found,) = attacked(*words, "--yes")
+    assert attacked(*words, "--keep", "--by", "olga") == [found]
+    assert "is not kept again" in capsys.readouterr().err
+    with Curator("clinic") as curator:
+        assert curator.findings("clinic") == []
+        with Path("people.csv").open("a") as file:
+            file.write("999,1\n")
+        curator.refresh("people")
+    assert run(["attack", *words, "--seed", "1", "--findings", "found.jsonl"]) == 2  # other rows would be attacked
+    assert "would spend" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((*AUDIT, "--epsilon", "nan"), "finite"),
+        (("linkage", "released.csv", "--on", "zip", "--risk", "2"), "from 0 to 1"),
+        ((*AUDIT, "--delta", "0.1"), "needs its epsilon"),
+        ((*AUDIT, "--risk", "0.1"), "no such option"),
+        (("differencing", *QUERY, "--permit", "x"), "no such option"),
+        (("--fail-on", "violates", "--junit", "j.xml", *LINKAGE), "put the options after the name of the attack"),
+        (("--format", "csv", *LINKAGE), "put the options after the name of the attack"),
+        ((*LINKAGE, "--truth", "name"), "truth and identity name the same column"),
+        ((*LINKAGE, "--truth", "ill"), "no value of the truth is among the identities"),
+        ((*LINKAGE, "--html", "x", "--junit", "x"), "a file of its own"),
+        ((*LINKAGE, "--html", "."), "is a directory"),
+        (("linkage", "twice.csv", "--on", "a"), "two columns of one name"),
+        (("table-reconstruction", "typo.toml"), "no key cuont here; did you mean count"),
+        (("linkage", "re*.parquet", "--on", "zip"), "reads as a pattern"),
+        (("mechanism-audit", "noise.txt:f", "--input", "0", "--neighbour", "1"), "FILE.py:NAME"),
+        (("mechanism-audit", "leaves.py:f", "--input", "0", "--neighbour", "1"), "cannot be loaded: SystemExit"),
+        (("mechanism-audit", "noise.py:much", "--input", "[" * 200_000, "--neighbour", "1"), "nested too deep"),
+        (("mechanism-audit", "raises.py:f", "--input", "0", "--neighbour", "1"), "the mechanism raised ValueError: no"),
+        (("mechanism-audit", "raises.py:g", "--input", "0", "--neighbour", "1"), "the mechanism raised SystemExit: 0"),
+    ],
+)
+def test_what_could_be_misread_is_refused(
+    files: Path, words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "re*.parquet").write_bytes(b"")
+    (files / "noise.txt").write_text("def f(x): return x")
+    (files / "twice.csv").write_text("a,a\n1,2\n")
+    (files / "typo.toml").write_text((files / "block.toml").read_text().replace("count = 1", "cuont = 1"))
+    (files / "leaves.py").write_text("raise SystemExit(0)")
+    (files / "raises.py").write_text("def f(x): raise ValueError('no')\ndef g(x): raise SystemExit(0)\n")
+    assert run(["attack", *words]) in (2, 4)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (TABLE.replace("risk = 0.1", "rsk = 0.1"), "a claim has no key rsk; did you mean risk"),
+        (TABLE.replace("risk = 0.1", 'risk = "0.1"'), "risk of a claim must be a number"),
+        (TABLE.replace("risk = 0.1", "epsilon = nan"), "finite"),
+        (TABLE.replace("{risk = 0.1}", "0.1"), "must be a table"),
+        (TABLE.replace('["zip"]', '"zip"'), "on must be a list of texts"),
+        (TABLE + "name = 3", "printable text"),
+        (TABLE + 'name = "a\\u001b"', "printable text"),
+        (TABLE + '[[target]]\nname = "target 1"\n' + TABLE, "two targets target 1"),
+        (BROKEN.replace("samples = 200", "samples = true"), "samples must be an integer"),
+        (BROKEN + "many = 1", "many = 1"),
+        (BROKEN.replace("epsilon", "risk"), "a claim about a target of the kind mechanism has no risk"),
+        (
+            'kind = "query"\ntable = "people"\nsecret = "ill = 1"\nunit = "id"\ntruth = "secrets.csv"\n'
+            "claim = {permit = '1'}",
+            "kind query has no permit",
+        ),
+        ('kind = "table"\nrecords = "released.csv"', "no attack fits the target target 1"),
+    ],
+)
+def test_a_target_of_a_file_is_refused_unless_it_is_well_formed(
+    files: Path, table: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "raises.py").write_text("def f(x): raise ValueError('no')\n")
+    if said == "many = 1":
+        table, said = BROKEN.replace("claim", "many = 1\nclaim"), "many must be true or false"
+    assert run(["attack", *targets(files / "t.toml", table)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+
+
+def test_a_list_of_targets_must_hold_tables(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "t.toml").write_text("target = [1]")
+    assert run(["attack", "--suite", "ci", "--targets", "t.toml"]) == 2
+    assert "names no targets" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "words",
+    [("--keep",), ("--keep", "--by", ""), ("--keep", "--by", "olga", "--dataset", "nowhere")],
+)
+def test_what_cannot_be_kept_is_refused_before_anything_is_spent(words: tuple[str, ...]) -> None:
+    assert run(["attack", "differencing", *QUERY, "--epsilon", "1", *words]) == 2
+    assert run(["attack", *LINKAGE, "--folder", "clinic", "--keep", "--by", "olga"]) == 2
+    with Curator("clinic") as curator:
+        assert curator.budget("clinic").spent().epsilon == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_all_targets_spend_is_confirmed_together(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = 'kind = "query"\ntable = "people"\nsecret = "ill = 1"\nunit = "id"\ntruth = "secrets.csv"\n'
+    for epsilon, said in ((1.5, "this costs ε 3"), (2.5, "would spend epsilon 5, and 4 remains of clinic")):
+        words = targets(files / "t.toml", *[f"{query}claim = {{epsilon = {epsilon}, delta = 1e-9}}"] * 2)
+        assert run(["attack", *words, "--folder", "clinic"]) == 2
+        assert said in capsys.readouterr().err
+    words = targets(files / "t.toml", f"{query}claim = {{epsilon = 0.5}}", 'kind = "table"\nrecords = "released.csv"')
+    assert run(["attack", *words, "--folder", "clinic"]) == 2
+    with Curator("clinic") as curator:
+        assert curator.budget("clinic").spent().epsilon == 0
+
+
+def test_a_suite_goes_on_when_an_attack_fails(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "raises.py").write_text("def f(x): raise SystemExit(0)\n")
+    words = targets(files / "t.toml", BROKEN, TABLE)
+    assert run(["attack", *words, "--junit", "j.xml"]) == 2
+    out, err = capsys.readouterr()
+    assert "target 2,linkage,violates" in out
+    assert " broken, mechanism_audit: the mechanism raised SystemExit: 0" in err
+    suite = ElementTree.parse("j.xml").getroot()[0]
+    errors = [one.get("message") for one in suite.iter("error")]
+    assert errors == ["the mechanism raised SystemExit: 0"] * int(suite.get("errors", ""))
+    assert errors
+    assert run(["attack", *words, "--fail-on", "violates"]) == 1
+    (files / "raises.py").write_text("def f(x): raise KeyboardInterrupt\n")
+    words = targets(files / "t.toml", TABLE, BROKEN)
+    capsys.readouterr()
+    assert run(["attack", *words, "--sarif", "s.json"]) == 130
+    assert "target 1,linkage,violates" in capsys.readouterr().out
+    assert len(json.loads((files / "s.json").read_text())["runs"][0]["results"]) == 1
+
+
+def test_a_file_that_cannot_be_written_is_reported_after_the_others(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "raises.py").write_text(
+        "import os\nif not os.path.isdir('j.xml'): os.mkdir('j.xml')\ndef f(x): return x\n"
+    )
+    words = targets(files / "t.toml", TABLE, BROKEN)
+    assert run(["attack", *words, "--junit", "j.xml", "--sarif", "s.json"]) == 4
+    out, err = capsys.readouterr()
+    assert "target 1,linkage,violates" in out
+    assert "j.xml cannot be written" in err
+    assert (files / "s.json").exists()
+
+
+def test_parquet_keeps_dates_and_integers(files: Path) -> None:
+    duckdb.sql("SELECT DATE '2024-01-31' AS day, NULL::INT AS n UNION ALL SELECT NULL, 9007199254740993").write_parquet(
+        str(files / "r.parquet")
+    )
+    found = read_records(files / "r.parquet")
+    assert sorted(map(str, found["day"])) == ["2024-01-31", "None"]
+    assert {type(one) for one in found["n"]} == {int, type(None)}
+    assert 9007199254740993 in found["n"]
+
+
+def test_truth_of_another_type_than_the_identities_is_compared_as_text(files: Path) -> None:
+    duckdb.sql(
+        "SELECT zip, born, ill, who[2:]::INT AS who FROM read_csv('released.csv', all_varchar=true)"
+    ).write_parquet(str(files / "released.parquet"))
+    (files / "voters.csv").write_text((files / "voters.csv").read_text().replace("\np", "\n"))
+    words = ("linkage", "released.parquet", *LINKAGE[2:])
+    (found,) = attacked(*words, "--truth", "who", "--risk", "0.1")
+    assert found.verdict == "violates"
+
+
+def test_ids_are_of_the_kind_of_the_unit_column(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    with Curator(files / "clinic") as curator:
+        (files / "people.csv").write_text("id,ill\n" + "".join(f"00{one + 10}a,1\n" for one in range(60)))
+        curator.add_table("people", files / "people.csv", unit="id", dataset="clinic")
+        curator.set_budget("clinic", epsilon=4.0, epsilon_min=0)
+    assert run(["attack", "differencing", *QUERY, "--epsilon", "1"]) == 0
+    with pytest.raises(InvalidInput, match="no integer"):
+        queries._id(1.5, Kind.INTEGER)
+    (files / "secrets.csv").write_text("id,secret\n" + "".join(f"00{one + 10},{one % 2}\n" for one in range(60)))
+    whole = Curator.sql
+    monkeypatch.setattr(
+        Curator, "sql", lambda self, sql, *rest, **more: asked.append(sql) or whole(self, sql, *rest, **more)
+    )
+    attacked("differencing", *QUERY, "--epsilon", "1")
+    assert any("'0010'" in sql or "'0011'" in sql for sql in asked)
+
+
+@pytest.mark.usefixtures("files")
+def test_unprintable_texts_neither_break_xml_nor_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "sc\x1b[31m\x7fores.csv"
+    Path("scores.csv").rename(name)
+    assert run(["attack", "canary-audit", name, "--epsilon", "1", "--junit", "j.xml", "--sarif", "s.json"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+    assert ElementTree.parse("j.xml").getroot()[0][0].get("classname") == "sc\\x1b[31m\x7fores.csv"
+    assert run(["attack", "canary-audit", name, "--sarif", "s.json"]) == 0
+    (result,) = json.loads(Path("s.json").read_text())["runs"][0]["results"]
+    assert (result["kind"], result["level"]) == ("open", "none")
+
+
+@pytest.mark.usefixtures("files")
+def test_a_file_of_targets_in_the_folder_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    targets(Path("attacks.toml"), TABLE)
+    assert run(["attack", "--suite", "ci"]) == 0
+    assert capsys.readouterr().err == "targets: attacks.toml\n"
+
+
+def test_a_mechanism_of_a_file_is_found_beside_it_and_may_define_dataclasses(files: Path) -> None:
+    (files / "sub").mkdir()
+    (files / "sub" / "m.py").write_text(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom typing import ClassVar\n"
+        "@dataclass\nclass A:\n    a: ClassVar[int] = 1\ndef f(x): return x\n"
+    )
+    table = BROKEN.replace("raises.py:f", "m.py:f")
+    assert run(["attack", *targets(files / "sub" / "t.toml", table), "--fail-on", "violates"]) == 1
