@@ -12,7 +12,7 @@ DEMO ?=
 WORKERS := --quiet --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 50 --durations-min 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak format docs bench clean
+.PHONY: help demo test soak format docs bench gallery clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +41,9 @@ docs: $(VENV)/.demo ## write the generated pages of docs/reference and the impor
 
 bench: $(VENV)/.demo ## run one benchmark: make bench NAME=install
 	@$(BIN)/python -m bench $(NAME)
+
+gallery: $(VENV)/.test ## run the classic attacks, and draw them into gallery/plots; TACIT_DATA=... adds real data
+	@$(BIN)/python -m gallery
 
 clean: ## remove .venv and every cache
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

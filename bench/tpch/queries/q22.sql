@@ -1,5 +1,5 @@
 -- Q22: global sales opportunity
--- customer: changed: the average balance is a question by itself, and stands here as a number: that of balances
+-- customer: changed: the average balance is a query by itself, and stands here as a number: that of balances
 --     between 0 and 9999.99, which the specification states to be uniform
 -- supplier: refused: T202 the query reads public tables only; query the database directly; no privacy is needed
 -- keys: cntrycode: '13', '31', '23', '29', '30', '18', '17'
