@@ -61,8 +61,9 @@ def commands_page() -> str:
 {NOTICE}
 
 Answers go to standard output, everything else to standard error. With `--json`, before or after the command's name,
-the answer is one JSON object. Exit codes: 0 done, 2 bad use, 3 refused for privacy, 4 failed; 130 after Ctrl-C and 141
-when the reader of the output has gone, as for other Unix tools. Colours vanish in a pipe and under `NO_COLOR`.
+the answer is one JSON object. Exit codes: 0 success, 2 usage error, 3 refused (privacy, budget, access or unsupported
+SQL), 4 failure; 130 after Ctrl-C and 141 when the reader of the output has gone, as for other Unix tools. Colours
+vanish in a pipe and under `NO_COLOR`.
 
 {sections}"""
 

@@ -54,7 +54,7 @@ INTERVALS: Final[Mapping[str, str]] = {
 
 
 class Clause(NamedTuple):
-    """A part of SQL: its name, a question about the tables of the clinic that has it, and what is done."""
+    """A part of SQL: its name, a query about the tables of the clinic that has it, and what is done."""
 
     name: str
     example: str
@@ -67,7 +67,7 @@ CLAUSES: Final = (
     Clause(
         "GROUP BY, public keys",
         "SELECT sex, COUNT(*) FROM visits GROUP BY sex",
-        "every value is shown, also one without rows: categories, truth values, short ranges of whole numbers and "
+        "every value is shown, also one without rows: categories, truth values, short ranges of integers and "
         "dates, CASE over literals, parts and beginnings of bounded dates, keys that the analyst states",
     ),
     Clause(
@@ -184,9 +184,9 @@ def sql_page(notice: str) -> str:
 
 {notice}
 
-A question is one SELECT in DuckDB's dialect, about registered tables. What is listed here is answered; everything else
+A query is one SELECT in DuckDB's dialect, about registered tables. What is listed here is answered; everything else
 is refused with a code, the place in the text, and what would be accepted ([errors](errors.md)). What the engine does
-with a question is told in [private SQL](../explanation/private-sql.md). The examples are about a clinic with the tables
+with a query is told in [private SQL](../explanation/private-sql.md). The examples are about a clinic with the tables
 `visits`, `patients`, `labs` and the public table `departments`; a patient is the unit.
 
 ## Clauses
@@ -230,7 +230,7 @@ Intervals are about the noise: what of a unit is not counted, and what is clampe
 
 
 def aggregate_names() -> list[str]:
-    """Return the aggregates that a question may hold."""
+    """Return the aggregates that a query may hold."""
     return ACCEPTED.removesuffix(" are").replace(" and ", ", ").split(", ")
 
 
@@ -260,16 +260,16 @@ def _limits() -> Iterator[tuple[str, str]]:
     )
     yield "characters of all computed texts of a row", f"{row_limits.ROW_TEXT_MAX:,}"
     yield (
-        "parts of a question with its subqueries written out, and levels of a statement",
+        "parts of a query with its subqueries written out, and levels of a statement",
         (f"{row_limits.RELATION_MAX:,} and {planner.DEPTH_MAX}"),
     )
-    yield "aggregates of a question", f"{question.AGGREGATES_MAX}"
-    yield "keys of a question", f"{question.KEYS_MAX}"
-    yield "grouping sets of a question", f"{question.SETS_MAX}"
+    yield "aggregates of a query", f"{question.AGGREGATES_MAX}"
+    yield "keys of a query", f"{question.KEYS_MAX}"
+    yield "grouping sets of a query", f"{question.SETS_MAX}"
     yield "groups of an answer with public keys", f"{planner.GROUPS_MAX:,}"
     yield "candidates of quantiles and modes, over all groups", f"{planner.CELLS_MAX:,}"
     yield "candidates of one quantile or mode", f"{private_choices.CELLS_MAX:,}"
-    yield "values of a range of whole numbers or days that counts as public", f"{keys.RANGE_MAX:,}"
+    yield "values of a range of integers or days that counts as public", f"{keys.RANGE_MAX:,}"
     yield "categories of a column", f"{CATEGORIES_MAX:,}"
     yield "buckets of WIDTH_BUCKET", f"{number_functions.BUCKETS_MAX:,}"
     yield "% in a pattern of LIKE", f"{text_functions.WILDCARDS_MAX}"

@@ -17,6 +17,7 @@ CODE: Final = [
     *PACKAGE,
     *sorted(path for path in (ROOT / "bench").rglob("*.py") if ".venvs" not in path.parts),
     *sorted((ROOT / "docs").rglob("*.py")),
+    *sorted((ROOT / "gallery").rglob("*.py")),
 ]
 
 MAY_PRINT: Final = "src/tacit/cli"

@@ -218,7 +218,7 @@ def not_row_by_row(shown: str) -> InvalidInput:
     """Return the error for a view in which the rows of one unit may decide about those of another."""
     return InvalidInput(
         f"{shown} is a view, or reads one, of which a row does not come from one row of one table, so that the rows of "
-        "one unit may decide about those of another; register the tables that it reads and join them in questions, or "
+        "one unit may decide about those of another; register the tables that it reads and join them in queries, or "
         "make a table of its rows",
         name="source",
         value=shown,

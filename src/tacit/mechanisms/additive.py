@@ -14,7 +14,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,7 @@ class Noise:
 class Additive(Mechanism):
     """A mechanism that adds independent noise to each number."""
 
+    releases_arrays: ClassVar[bool] = True
     integers: bool = field(default=False, init=False, repr=False)
     """Whether scalars and lists are released as integers; mechanisms that differ in it are not equal."""
 

@@ -45,6 +45,7 @@ from tacit.mechanisms.simulation import mark_simulated
 from tacit.mechanisms.values import counts_of, vector_of
 from tacit.privacy.errors import OutOfRange, WrongType
 from tacit.privacy.events import Event
+from tacit.privacy.figures import grouped
 from tacit.privacy.numbers import (
     LEVEL_MAX,
     Real,
@@ -66,12 +67,13 @@ LEARNING_BINS: Final = 64
 LEARNING_SCALE: Final = Fraction(1, 2**20)
 """The number of bins of each sign, and the width of the first, for unknown values: up to 2^43."""
 LEARNT: Final = (
-    "the bounds of {name} were learnt from the data, {lower:,.6g} to {upper:,.6g}; values beyond them are moved to the "
-    "nearer one, and intervals do not count that; {limit} between one power of two and the next may lie there"
+    "the bounds of {name} were learnt from the data, {lower} to {upper}; values beyond them are moved to the nearer "
+    "one, and intervals do not count that; up to {limit} with similar values (within a factor of two) may lie beyond "
+    "them"
 )
 GUESSED: Final = (
-    "no range of {name} away from 0 holds enough rows to stand out from the noise ({limit} between one power of "
-    "two and the next), so its bounds are a guess: nearly all values are 0, or too few others were found; state its "
+    "no range of {name} away from 0 holds enough rows to stand out from the noise ({limit} with similar values, within "
+    "a factor of two), so its bounds are a guess: nearly all values are 0, or too few others were found; state its "
     "bounds if they are known"
 )
 
@@ -157,14 +159,14 @@ class ApproximateBounds(Mechanism):
         return (near, far) if number >= 0 else (-far, -near)
 
     def limit_in_words(self, unit_weight: int | None = None) -> str:
-        """Return how many rows of one bin may be missed, or those of how many units of this weight in the counts."""
+        """Return how many rows of one bin may be missed, or how many people with this weight in the counts."""
         found = max(2, math.ceil(self.threshold / (unit_weight or 1)))  # rounded up from 1, for the plural
-        return f"about {found:,} rows" if unit_weight is None else f"the rows of about {found:,} units"
+        return f"about {found:,} {'rows' if unit_weight is None else 'people'}"
 
     def warning(self, name: str, lower: Real, upper: Real, *, is_guess: bool, unit_weight: int | None = None) -> str:
         """Return a warning about learnt bounds, with their detection limit, which is public."""
         said, limit = GUESSED if is_guess else LEARNT, self.limit_in_words(unit_weight)
-        return said.format(name=name, lower=float(lower), upper=float(upper), limit=limit)
+        return said.format(name=name, lower=grouped(float(lower)), upper=grouped(float(upper)), limit=limit)
 
     def release(self, counts: Any, *, source: RandomSource = SYSTEM) -> Any:
         """Return the range, given the counts of the bins from the most negative to the most positive."""

@@ -158,7 +158,7 @@ class SparseVectorSession:
     def _steps(self, value: Any) -> int:
         number = numbers_of(value)
         if number.ndim:
-            raise WrongType("a question's value is one number", name="value")
+            raise WrongType("the value of a query is one number", name="value")
         near = self._grid.encode_one(float(number))
         # An int is rounded without a double in between. Equal numbers of any type end on the same mark, and the noise
         # is the same for all, so that a value's type does not show.
@@ -172,4 +172,4 @@ def _one_by_one(values: Any) -> Iterator[Any]:
             return iter(sequence_of(values) if is_list(values) else values)
     except Exception:  # an array without dimensions, or an object whose iterator is broken
         pass
-    raise WrongType("values are a list of numbers, one for each question", name="values")
+    raise WrongType("values are a list of numbers, one for each query", name="values")

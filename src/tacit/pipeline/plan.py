@@ -147,6 +147,8 @@ class Quote(Cost):
     """What is left of each budget that would be charged, by the name of its data set."""
     refusal: str = ""
     """Why it would be refused for lack of budget, with what is left and what would fit; empty if it fits."""
+    analyst: str | None = None
+    """Whose cap `remaining` takes into account; None if only the budget of the data set is charged."""
 
     @property
     def fits(self) -> bool:

@@ -140,7 +140,7 @@ def preview(plan: ReleasePlan[T], budget: Budget) -> Quote:
         refusal = suspension(budget) or budget.refusal(plan.event)
     remaining = {budget.dataset: budget.remaining()}
     why = "" if refusal is None else refusal.message
-    return Quote(cost.epsilon, cost.delta, cost.rho, is_released, remaining, why)
+    return Quote(cost.epsilon, cost.delta, cost.rho, is_released, remaining, why, budget.payer)
 
 
 def begin(plan: _Chargeable, budget: Budget, options: ReleaseOptions) -> Permit:

@@ -66,7 +66,7 @@ class Categories:
         for value in listed:
             if not isinstance(value, str | int | date | None):
                 raise WrongType(
-                    f"a category is a text, a whole number, a truth value or a date, not {type(value).__name__}",
+                    f"a category is a text, an integer, a truth value or a date, not {type(value).__name__}",
                     name="categories",
                     value=value,
                 )

@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple, get_type_hints
 
 from tacit.privacy.errors import InvalidInput, NotationError, TooLarge
 from tacit.privacy.events import EVENT_DEPTH_MAX, KINDS, Composed, Event, Repeated
-from tacit.privacy.figures import exactly
+from tacit.privacy.figures import exactly, nearby_decimal
 from tacit.privacy.texts import did_you_mean
 from tacit.privacy.units import Relation
 
@@ -36,6 +36,8 @@ NOTATION_LENGTH_MAX: Final = 1_000_000
 NUMBER_LENGTH_MAX: Final = 400
 EXPONENT_MAX: Final = 400
 EXCERPT_LENGTH: Final = 24
+COSTS: Final = ("epsilon", "delta", "rho")
+"""The parameters of events that cost more the larger they are."""
 ANY_NUMBER: Final = "? stands for any number above 0"
 
 _TOKEN: Final = re.compile(
@@ -63,15 +65,19 @@ def parse(text: str, *, relation: Relation | None = None, placeholder: float | N
     return Parser(text, relation, placeholder).read()
 
 
-def write(event: Event) -> str:
-    """Return the notation of an event, without its relation."""
+def write(event: Event, *, short: bool = False) -> str:
+    """Return the notation of an event, without its relation.
+
+    With `short`, for people: an epsilon, delta or rho is the decimal just above it, if there is one
+    (`figures.nearby_decimal`), so that the text reads back as an event of no smaller cost.
+    """
     match event:
         case Composed(events=several) if len(several) > 1:
-            return " + ".join(map(_operand, several))
+            return " + ".join(_operand(one, short) for one in several)
         case Repeated(event=inner, count=count):
-            return f"{count} x {_operand(inner)}"
+            return f"{count} x {_operand(inner, short)}"
         case _:
-            return f"{syntax_of(type(event)).name}({', '.join(_arguments(event))})"
+            return f"{syntax_of(type(event)).name}({', '.join(_arguments(event, short))})"
 
 
 def signatures() -> list[tuple[str, str]]:
@@ -79,19 +85,21 @@ def signatures() -> list[tuple[str, str]]:
     return [(syntax.signature, syntax.meaning) for syntax in map(syntax_of, KINDS.values())]
 
 
-def _operand(event: Event) -> str:
-    written = write(event)
+def _operand(event: Event, short: bool) -> str:
+    written = write(event, short=short)
     return f"({written})" if isinstance(event, Composed) and len(event.events) > 1 else written
 
 
-def _arguments(event: Event) -> Iterator[str]:
+def _arguments(event: Event, short: bool) -> Iterator[str]:
     """Yield the arguments of an event: required ones by position, others by name unless they have their default."""
     for parameter in syntax_of(type(event)).parameters:
         value = getattr(event, parameter.name)
+        if short and parameter.name in COSTS:
+            value = max(value, nearby_decimal(value))
         if parameter.is_list:
-            yield from map(write, value)
+            yield from (write(one, short=short) for one in value)
         elif parameter.is_required:
-            yield write(value) if isinstance(value, Event) else _literal(value)
+            yield write(value, short=short) if isinstance(value, Event) else _literal(value)
         elif value != parameter.default:
             yield f"{parameter.name}={_literal(value)}"
 

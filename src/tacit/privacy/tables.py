@@ -159,11 +159,11 @@ class Table:
 
     @property
     def unit_rule(self) -> str:
-        """That rows without a unit are not counted; empty for a public table, and where each row is numbered."""
+        """That rows without a unit are left out; empty for a public table, and where each row is numbered."""
         unit = self.unit
         if unit is None or (self.limits.rows_per_unit == 1 and unit.is_direct and unit.column.rstrip("_") == "row"):
             return ""
-        return f"rows without a {unit.column} are not counted"
+        return f"rows without a value of {unit.column} are left out"
 
     def column(self, name: str) -> Column:
         """Return a column by its name, ignoring case."""
@@ -196,7 +196,7 @@ INTEGER_MAX: Final = 2**63 - 1
 
 EXAMPLES: Final = {
     Kind.BOOLEAN: "true or false",
-    Kind.INTEGER: "whole numbers, such as 0 and 120",
+    Kind.INTEGER: "integers, such as 0 and 120",
     Kind.REAL: "numbers, such as 0 and 99.5",
     Kind.TEXT: 'texts, such as "F" and "M"',
     Kind.DATE: "dates, such as 2020-01-01 and 2024-12-31",
@@ -264,7 +264,7 @@ def _moment(name: str, kind: Kind, value: object, what: str) -> date:
 
 def _within_64_bits(name: str, number: int) -> int:
     if not INTEGER_MIN <= number <= INTEGER_MAX:
-        raise TooLarge(f"{name} holds whole numbers of 64 bits, and {number} does not fit", name=name, value=number)
+        raise TooLarge(f"{name} holds integers of 64 bits, and {number} does not fit", name=name, value=number)
     return number
 
 

@@ -18,6 +18,7 @@ joint range  Any other function of several measures (ABS, CASE, products), and l
 
 Private choices (MIN, MAX, quantiles, modes) have no interval, as nothing of their spread is released; so has nothing
 that is computed from them, nor ranks and other windows that depend on the order of noisy numbers (`without_interval`).
+Neither has what is computed from values whose learnt bounds are a guess: most of them may have been clamped.
 
 Selection: where noisy numbers decide which groups are shown, those shown are more often extreme ones. Of G groups R are
 shown, and each interval is then made for probability 1 - (1 - level) R / G, so that the expected share of shown
@@ -87,10 +88,10 @@ _LINEAR: Final = (exp.Sum, exp.Avg, exp.Count, exp.Lag, exp.Lead, exp.FirstValue
 def intervals(plan: Plan, noisy: Noisy, places: Sequence[int], level: float) -> list[dict[str, Interval | None]]:
     """Return, for each row that is shown and each noisy number in it, the interval of the number without noise."""
     groups, at = answer_groups(plan, noisy), np.array(places, dtype=np.int64)
-    unknown = without_interval(plan)
+    unknown, guessed = without_interval(plan), _of_guessed_bounds(plan, noisy)
     found: dict[str, list[Interval | None]] = {}
     for output in plan.question.outputs:
-        if output.name in unknown:
+        if output.name in unknown or guessed.intersection(_aggregates(output.value.tree)):
             found[output.name] = [None] * len(places)
         elif reads_noise(output.value.tree):
             found[output.name] = _Column(plan, groups, at, output, level).intervals()
@@ -125,6 +126,16 @@ def _unknown(plan: Plan, output: Output) -> str | None:
     if (windows or (plan.question.sets and not plan.sets_apart)) and not _is_smooth(tree):
         return "it compares sums over several groups"
     return None
+
+
+def _of_guessed_bounds(plan: Plan, noisy: Noisy) -> set[int]:
+    """Return the places of the aggregates over values whose learnt bounds are a guess."""
+    values = {one.key for one, is_guess in zip(plan.missing, noisy.guessed, strict=False) if is_guess}
+    return {
+        place
+        for place, aggregate in enumerate(plan.asked.aggregates)
+        if any(argument.text in values for argument in aggregate.arguments)
+    }
 
 
 def _aggregates(tree: exp.Expr) -> list[int]:

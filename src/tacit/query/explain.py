@@ -14,7 +14,7 @@ from tacit.engines.protocol import ROWS, SCHEMA, UNIT
 from tacit.mechanisms import Exponential, Laplace
 from tacit.privacy import notation
 from tacit.privacy.bounds import Bounds, clamping_in_words
-from tacit.privacy.figures import at_most
+from tacit.privacy.figures import at_most, grouped
 from tacit.privacy.numbers import DEFAULT_LEVEL
 from tacit.privacy.tables import Column
 from tacit.query.answer_intervals import without_interval
@@ -64,7 +64,7 @@ def _lines(plan: Plan, write: Write) -> Iterator[Line]:
         yield Line("spans", f"{choice.label}: {choice_in_words(plan, choice, chooser)}")
     for sentence in about_intervals(plan):
         yield Line("spans", sentence)
-    yield Line("event", notation.write(plan.event))
+    yield Line("event", notation.write(plan.event, short=True))
     for statement in plan.learning:
         yield Line("engine", statement.sql(write))
     for statement in plan.statements:
@@ -105,11 +105,17 @@ def noise_in_words(plan: Plan, index: int, *, is_waiting: bool = False) -> str:
     sensitivity = plan.bounding.l1(measure) if isinstance(noise, Laplace) else plan.bounding.l2(measure)
     step = measure.step
     if is_waiting:
-        factor = at_most(float(f"{float(noise.scale / float(sensitivity)):.9g}"))
+        factor = _rounded_up(float(noise.scale / float(sensitivity)))
         return f"{law} noise of scale {factor} times its sensitivity, which depends on the bounds"
-    scale = at_most(float(f"{float(noise.scale) * float(step):.9g}"))  # without what shares are rounded by
-    width = at_most(plan.price.half_width(index) * float(step))
-    return f"{law} noise of scale {scale} (sensitivity {float(sensitivity * step):g}), ±{width} at {DEFAULT_LEVEL:.0%}"
+    scale = _rounded_up(float(noise.scale) * float(step))
+    width = grouped(float(at_most(plan.price.half_width(index) * float(step))))
+    moved = grouped(float(sensitivity * step))
+    return f"{law} noise of scale {scale} (sensitivity {moved}), ±{width} at {DEFAULT_LEVEL:.0%}"
+
+
+def _rounded_up(scale: float) -> str:
+    """Return a scale rounded up, without what shares of epsilon are rounded by."""
+    return grouped(float(at_most(float(f"{scale:.9g}"))))
 
 
 def choice_in_words(plan: Plan, choice: PrivateChoice, mechanism: Exponential) -> str:

@@ -7,6 +7,7 @@ Nothing here decides about privacy; later passes read the tree node by node and 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Collection, Iterator
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
@@ -29,6 +30,9 @@ DISTANCE_MAX: Final = 10**9
 """How far a window looks back or ahead at most."""
 
 DEPTH_MAX: Final = 100
+BEGINNINGS: Final = ("SELECT", "WITH", "FROM", "VALUES")
+_FIRST_WORD: Final = re.compile(r"(?>\s+|--[^\n]*\n|/\*.*?\*/)*+(\w{1,40})", re.DOTALL)
+"""The first word after comments; groups are atomic, so that it takes linear time."""
 WRITTEN: Final = "written"
 """Where a function of the tree keeps its name as it was written."""
 
@@ -79,6 +83,7 @@ def parse(text: Text) -> exp.Query:
     try:
         statements = [one for one in sqlglot.parse(text.sql, dialect="duckdb") if one is not None]
     except SqlglotError as error:
+        _require_beginning(text)
         raise _syntax_error(error) from None
     except RecursionError:
         raise NotSQL(f"a query is nested {DEPTH_MAX} deep at most") from None
@@ -86,6 +91,7 @@ def parse(text: Text) -> exp.Query:
         raise NotSQL(f"write one query, not {len(statements)} statements" if statements else "the query is empty")
     tree = statements[0]
     if not isinstance(tree, exp.Query):
+        _require_beginning(text)
         raise NotSQL(f"only SELECT is answered, not {_statement_kind(tree)}", place=text.place(tree))
     _require_bounded(tree)
     return _normalize_functions(tree, text)
@@ -200,6 +206,15 @@ def function_name(node: exp.Expr) -> str:
         return "STRING_AGG"
     name = node.sql_name() if isinstance(node, exp.Func) else node.key.replace("_", " ")
     return str(node.meta.get(WRITTEN) or name).upper()
+
+
+def _require_beginning(text: Text) -> None:
+    """Raise NotSQL if the first word of a text begins no query."""
+    found = _FIRST_WORD.match(text.sql)
+    if found is not None and found[1].upper() not in BEGINNINGS:
+        before = text.sql[: found.start(1)]
+        place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise NotSQL(f"a query begins with SELECT or WITH, not {found[1]}", place=place)
 
 
 def _syntax_error(error: SqlglotError) -> NotSQL:

@@ -97,8 +97,7 @@ class PlanSettings:
             mapping("keys", self.keys, "a list of values for each key")
         if self.limits.rows_per_unit is not None:
             raise InvalidInput(
-                "rows_per_unit is set when a table is registered; "
-                "for a question use groups_per_unit and rows_per_group",
+                "rows_per_unit is set when a table is registered; for a query use groups_per_unit and rows_per_group",
                 name="limits",
             )
 

@@ -198,7 +198,7 @@ class _Planner:
         def width(price: QueryPrice) -> float:
             if items.learnt:
                 raise NotAllowed(
-                    "error= needs declared bounds, and those of this question are learnt", accepted="use epsilon="
+                    "error= needs declared bounds, and those of this query are learnt", accepted="use epsilon="
                 )
             return _half_width(price, answers, level)
 

@@ -37,6 +37,7 @@ from sqlglot import exp
 from tacit.mechanisms import Exponential
 from tacit.mechanisms.randomness import RandomSource
 from tacit.privacy.errors import NotBounded
+from tacit.privacy.figures import grouped
 from tacit.privacy.tables import Kind
 from tacit.query.aggregates import Aggregate
 from tacit.query.expressions import Constant, Expression, require_range
@@ -77,8 +78,8 @@ class Candidates:
             return ""
         half = float(self.width) / 2
         if self.kind is Kind.TIME:
-            return f"{half / 1e6:,.4g} s"
-        return f"{half:,.4g}{' days' if self.kind is Kind.DATE else ''}"
+            return f"{grouped(half / 1e6, 4)} s"
+        return f"{grouped(half, 4)}{' days' if self.kind is Kind.DATE else ''}"
 
     def value_at(self, index: int) -> Any:
         """Return the value that stands for a cell."""

@@ -156,7 +156,7 @@ def _read_over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
     if _is_public(query, schema):  # before other errors, which do not matter then
         raise _public_only_error()
     if len(set(query.find_all(exp.AggFunc))) > AGGREGATES_MAX:  # before any of them is bound
-        raise TooWide(f"a question has at most {AGGREGATES_MAX} aggregates")
+        raise TooWide(f"a query has at most {AGGREGATES_MAX} aggregates")
     resolver = Resolver(
         schema, text, Aliases(), per_unit.group_by_unit, per_unit.bind_unit_window, names=_identifiers(query)
     )
@@ -166,8 +166,8 @@ def _read_over_rows(query: exp.Select, schema: Schema, text: Text) -> Question:
         raise _public_only_error()
     question = _SelectReader(text, scope, resolver.binder(scope, ctes), query).question()
     values = list(_row_values(question))
-    require_bounded_size("the question", scope.tree, *(value.tree for value in values))
-    require_bounded_row_text("the question", values)
+    require_bounded_size("the query", scope.tree, *(value.tree for value in values))
+    require_bounded_row_text("the query", values)
     resolver.record_held(scope, values, query)
     tables = [schema.table(name) for name in sorted(_tables_read(question))]
     return replace(
@@ -278,7 +278,7 @@ class _SelectReader:
                     place=self.text.place(query.args["order"]),
                 )
         if len(self.aggregates) > AGGREGATES_MAX or len(self.keys) > KEYS_MAX:
-            raise TooWide(f"a question has at most {AGGREGATES_MAX} aggregates and {KEYS_MAX} keys")
+            raise TooWide(f"a query has at most {AGGREGATES_MAX} aggregates and {KEYS_MAX} keys")
         limit, offset = (limit_or_offset(query, name, self.text) for name in ("limit", "offset"))
         return Question(
             self.scope,

@@ -17,7 +17,7 @@ from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SIMULATED
 from tacit.pipeline import Quote
 from tacit.privacy.extras import import_extra
-from tacit.privacy.figures import at_most
+from tacit.privacy.figures import at_most, grouped, in_one_cell
 from tacit.privacy.numbers import DEFAULT_LEVEL, level_of
 from tacit.query.answer_intervals import intervals, without_interval
 from tacit.query.estimates import answer_groups, answer_rows
@@ -256,7 +256,7 @@ def card(plan: Plan, cost: Cost, warnings: Sequence[str] = (), *, simulated: boo
     sentences = [
         f"Protects each unit of {' and '.join(plan.datasets)}, with all of its rows. Neighbouring data: "
         f"{plan.bounding.relation.in_words}.",
-        f"Contribution bound: at most {plan.bounding.in_words}; further rows are dropped.",
+        f"Contribution bound: at most {plan.bounding.in_words}; further rows are left out.",
         *(f"{cut[0].upper()}{cut[1:]}; the rest is left out." for cut in plan.question.cuts),
     ]
     rules = dict.fromkeys(table.unit_rule for table in plan.question.records)
@@ -276,8 +276,8 @@ def card(plan: Plan, cost: Cost, warnings: Sequence[str] = (), *, simulated: boo
         sentences.append("The answer is truncated: only the first groups in key order fit.")
     if plan.left_out:
         sentences.append(
-            f"Rows in which {', or '.join(plan.left_out)} are left out: they are in none of the groups; None among the "
-            "categories or keys makes missing values a group."
+            f"Rows in which {', or '.join(plan.left_out)} are left out; None among the categories or keys makes "
+            "missing values a group."
         )
     sentences.append(
         f"It cost {cost.in_words(plan.bounding.relation)}."
@@ -290,11 +290,6 @@ def card(plan: Plan, cost: Cost, warnings: Sequence[str] = (), *, simulated: boo
 
 
 def _cell(value: Any, span: Interval | None) -> str:
-    shown = f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-    return escape(shown) if span is None else f"{escape(shown)} {spread(value, span)}"
-
-
-def spread(value: float, span: Interval) -> str:
-    """Return an interval as text: ± half its width, or its ends where its two sides differ in the digits shown."""
-    below, above = f"{value - span.low:,.3g}", f"{span.high - value:,.3g}"
-    return f"± {above}" if below == above else f"({span.low:,.4g} to {span.high:,.4g})"
+    if span is not None:
+        return in_one_cell(value, *span)
+    return escape(grouped(value) if isinstance(value, int | float) else str(value))

@@ -173,7 +173,7 @@ class Resolver:
         known = sorted({name for source in (*scope.sources, *scope.outer) for name in source.names})
         instead = did_you_mean(node.name, known, f"there is {', '.join(known)}")
         if node.this.args.get("quoted") and not node.table:
-            instead += "; texts take single quotes"
+            instead = f"a text takes single quotes, not double ones; {instead}"
         raise NotInCatalog(f"{self._location(node)}no column is called {node.sql()}; {instead}", name=node.name)
 
     def relation(self, query: exp.Expression, ctes: Ctes) -> UnitRows:
@@ -275,7 +275,10 @@ class Resolver:
         try:
             table = self.schema.table(item.name)
         except NotInCatalog as error:
-            raise NotInCatalog(f"{self._location(item)}{error.message}", name="table", value=item.name) from None
+            message = error.message
+            if item.alias and "did you mean" not in message:
+                message += f'; a name with spaces takes double quotes: "{item.name} {item.alias}"'
+            raise NotInCatalog(f"{self._location(item)}{message}", name="table", value=item.name) from None
         return table_scope(table, item.alias_or_name, alias, self.schema)
 
     def _require_one_order(self, node: exp.Window, value: Expression, scope: FromScope) -> Expression:

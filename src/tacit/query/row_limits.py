@@ -145,7 +145,7 @@ def require_bounded_work(work: int, steps: int, rows: int) -> None:
     """Raise TooWide if a question takes too many steps for one unit, of so many for each of its rows."""
     if work > WORK_MAX:
         raise TooWide(
-            f"one unit could have {rows:,} rows here, and the question takes {steps:,} steps for each: more than "
+            f"one unit could have {rows:,} rows here, and the query takes {steps:,} steps for each: more than "
             f"{WORK_MAX:,} in all",
             accepted=f"simplify the query, or cut texts with LEFT before searching them; {_remedies()}",
         )

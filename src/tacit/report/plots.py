@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from tacit.privacy.errors import NotFinite
 from tacit.privacy.events import Event
 from tacit.privacy.figures import at_most, exactly
 from tacit.privacy.notation import write
-from tacit.report.rendering import ACCENT, COMPARISON, Spec, plot
+from tacit.report.rendering import ACCENT, COMPARISON, Spec, dots, label, line, plot
 
 Point: TypeAlias = tuple[float, float]
 
@@ -62,12 +62,12 @@ def trade_off(meaning: Meaning) -> Spec:
         },
         layers=[
             _area([(rate, rate, found) for rate, found in bound]),
-            _line([(rate, rate) for rate in RATES], **COMPARISON),
-            _line(bound),
-            _dots(marked),
-            *(_label(point, f"{at_most(100 * point[1], 3)}%", align="right", dx=-9, dy=-9) for point in marked),
+            line([(rate, rate) for rate in RATES], **COMPARISON),
+            line(bound),
+            dots(marked),
+            *(label(point, f"{at_most(100 * point[1], 3)}%", align="right", dx=-9, dy=-9) for point in marked),
             _bound_label(bound),
-            _label((0.25, 0.25), "by guessing", color=COMPARISON["color"], align="left", dx=9, dy=7),
+            label((0.25, 0.25), "by guessing", color=COMPARISON["color"], align="left", dx=9, dy=7),
         ],
     )
 
@@ -95,11 +95,11 @@ def privacy_curve(event: Event, epsilon: float, delta: float) -> Spec:
             },
         },
         layers=[
-            _line([(epsilon, bottom), point], **COMPARISON),
-            _line([(0, point[1]), point], **(COMPARISON if delta else {"opacity": 0})),
-            _line(list(_above(bottom, _curve(event, epsilon, delta, right))), interpolate="monotone"),
-            _dots([point]),
-            _label(point, f"epsilon {at_most(epsilon)} at delta {at_most(delta)}", **_below_left(epsilon, delta)),
+            line([(epsilon, bottom), point], **COMPARISON),
+            line([(0, point[1]), point], **(COMPARISON if delta else {"opacity": 0})),
+            line(list(_above(bottom, _curve(event, epsilon, delta, right))), interpolate="monotone"),
+            dots([point]),
+            label(point, f"epsilon {at_most(epsilon)} at delta {at_most(delta)}", **_below_left(epsilon, delta)),
         ],
     )
 
@@ -148,15 +148,7 @@ def _bound_label(bound: Sequence[Point]) -> Spec:
     place = next(point for point in bound if point[1] >= 0.62)
     from_left = math.log(place[0] / RATE_LEAST) / -math.log(RATE_LEAST)
     sides = {"align": "right", "dx": -12} if from_left > 0.35 else {"align": "left", "dx": 12, "dy": 16}
-    return _label(place, "at most, by any attack", fontWeight="bold", **sides)
-
-
-def _layer(points: Sequence[Point], mark: Spec) -> Spec:
-    return {"data": {"values": [{"x": x, "y": y} for x, y in points]}, "mark": mark}
-
-
-def _line(points: Sequence[Point], **style: Any) -> Spec:
-    return _layer(points, {"type": "line", "color": ACCENT, "strokeWidth": 2.5} | style)
+    return label(place, "at most, by any attack", fontWeight="bold", **sides)
 
 
 def _area(points: Sequence[tuple[float, float, float]]) -> Spec:
@@ -165,16 +157,6 @@ def _area(points: Sequence[tuple[float, float, float]]) -> Spec:
         "mark": {"type": "area", "color": ACCENT, "opacity": 0.08},
         "encoding": {"y2": {"field": "low"}},
     }
-
-
-def _dots(points: Sequence[Point]) -> Spec:
-    return _layer(points, {"type": "point", "filled": True, "color": ACCENT, "opacity": 1, "size": 60})
-
-
-def _label(point: Point, text: str, **style: Any) -> Spec:
-    return _layer(
-        [point], {"type": "text", "text": text, "color": ACCENT, "fontSize": 12.5, "baseline": "middle"} | style
-    )
 
 
 def _shorten(event: Event) -> str:

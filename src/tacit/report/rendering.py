@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -72,6 +72,28 @@ def plot(title: str, subtitle: list[str], *, x: Spec, y: Spec, layers: list[Spec
         "layer": layers,
         "config": CONFIG,
     }
+
+
+def layer(points: Sequence[tuple[Any, Any]], mark: Spec) -> Spec:
+    """Return a layer that draws points (x, y)."""
+    return {"data": {"values": [{"x": x, "y": y} for x, y in points]}, "mark": mark}
+
+
+def line(points: Sequence[tuple[Any, Any]], **style: Any) -> Spec:
+    """Return a layer with a line through points."""
+    return layer(points, {"type": "line", "color": ACCENT, "strokeWidth": 2.5} | style)
+
+
+def dots(points: Sequence[tuple[Any, Any]], **style: Any) -> Spec:
+    """Return a layer with a dot at each point."""
+    return layer(points, {"type": "point", "filled": True, "color": ACCENT, "opacity": 1, "size": 60} | style)
+
+
+def label(point: tuple[Any, Any], text: str, **style: Any) -> Spec:
+    """Return a layer with a text beside a point."""
+    return layer(
+        [point], {"type": "text", "text": text, "color": ACCENT, "fontSize": 12.5, "baseline": "middle"} | style
+    )
 
 
 PNG_SCALE: Final = 2.0

@@ -15,7 +15,7 @@ from tacit.ledger import Permit
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SIMULATED
 from tacit.mechanisms.simulation import is_simulated
-from tacit.privacy.figures import at_most
+from tacit.privacy.figures import at_most, grouped
 from tacit.privacy.numbers import DEFAULT_LEVEL, level_of
 from tacit.stats.plots import Plot, plot_of
 from tacit.stats.statistic import Noisy, StatisticPlan
@@ -165,4 +165,4 @@ def html_table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
 def _cell(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "" if value is None else str(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    return grouped(value)

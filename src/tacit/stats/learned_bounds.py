@@ -31,6 +31,7 @@ from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import mark_simulated
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.events import Composed, Event
+from tacit.privacy.figures import grouped
 from tacit.privacy.tables import Kind
 from tacit.stats.rows import Cut, Rows, Term
 from tacit.stats.statistic import Noisy, StatisticPlan
@@ -68,9 +69,9 @@ class Learning:
     @property
     def line(self) -> str:
         """The counts and their noise in words."""
-        return f"bounds of {self.column}: from rows in {2 * LEARNING_BINS} bins with Laplace noise of scale " + (
-            f"{float(self.mechanism.noise.scale):.4g}, which may miss {self.mechanism.limit_in_words()} of a bin"
-        )
+        scale, limit = grouped(float(self.mechanism.noise.scale), 4), self.mechanism.limit_in_words()
+        counted = f"from rows in {2 * LEARNING_BINS} bins with Laplace noise of scale {scale}"
+        return f"bounds of {self.column}: {counted}, which may miss {limit} of a bin"
 
     def warnings(self, released: NDArray[Any]) -> tuple[str, ...]:
         """Return a warning about values beyond the bounds, or that they are a guess (a third released number of 0)."""
@@ -172,6 +173,9 @@ class StatisticWithLearntBounds(StatisticPlan):  # its name is a part of digests
         return self.plan.value(noisy[1:])
 
     def interval(self, noisy: Noisy, level: float) -> Interval | None:
+        """Return the interval within learnt bounds; None if they are a guess, which may have moved most values."""
+        if not np.asarray(noisy[0])[:, 2:].all():
+            return None
         return self.plan.interval(noisy[1:], level)
 
     def warnings(self, noisy: Noisy) -> tuple[str, ...]:

@@ -192,7 +192,7 @@ class StatisticInputs:
             return 1
         raise NotBounded(
             "a unit can have any number of rows; state how many of them are counted",
-            accepted="rows_per_unit=1, or more",
+            accepted="give rows_per_unit=1, or more",
         )
 
     def name(self, column: str) -> str:
@@ -239,7 +239,7 @@ class StatisticInputs:
             return facts
         raise NotBounded(
             f"{self.name(column)} has no declared bounds",
-            accepted='bounds=(low, high), chosen without looking at the data; or bounds="learn"',
+            accepted='give bounds=(low, high), chosen without looking at the data; or bounds="learn"',
         )
 
     def has_categories(self, column: str) -> bool:
@@ -275,7 +275,7 @@ class StatisticInputs:
             return Cut(self.name(column), (False, True))
         raise NotBounded(
             f"the values of {self.name(column)} are not public, and showing one could reveal a person",
-            accepted=f"{what}=[...], listed without looking at the data",
+            accepted=f"give {what}=[...], listed without looking at the data",
         )
 
     def groups(self) -> tuple[Cut, ...]:

@@ -167,18 +167,18 @@ class Cut:
 
     @property
     def coverage(self) -> str:
-        """Which rows are in no cell, and in which cells values beyond the edges are counted, in words."""
+        """Which rows are left out, and in which cells values beyond the edges are counted, in words."""
         name = self.column
         if self.edges:
             first, last = (edge.isoformat() if isinstance(edge, date) else f"{edge:g}" for edge in self._outer)
             return (
                 f"values of {name} below {first} are counted in the first cell and those above {last} in the last one; "
-                f"rows without a value of {name} are in no cell"
+                f"rows without a value of {name} are left out"
             )
         is_all = {False, True} <= {one for one in self.values if isinstance(one, bool)}
         left_out = [] if is_all else [f"with another {name} than the listed ones"]
         left_out += [] if None in self.values else [f"without a value of {name}"]
-        return f"rows {' or '.join(left_out)} are in no cell" if left_out else ""
+        return f"rows {' or '.join(left_out)} are left out" if left_out else ""
 
     @property
     def _outer(self) -> tuple[float | date, float | date]:

@@ -25,6 +25,7 @@ from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds, clamping_in_words
 from tacit.privacy.events import Composed, Event
+from tacit.privacy.figures import grouped
 from tacit.stats.cells import Partition
 from tacit.stats.rows import ColumnSteps, Cut, NoRows, Rows, Term
 
@@ -193,7 +194,7 @@ class NoisySums:
 def noise_in_words(noise: Noise, worth: float = 1.0) -> str:
     """Return a noise in words; `worth` is the value of one step of the sum."""
     law = "Gaussian noise of standard deviation" if hasattr(noise, "sigma") else "Laplace noise of scale"
-    return f"{law} {float(noise.scale) * worth:.4g}"
+    return f"{law} {grouped(float(noise.scale) * worth, 4)}"
 
 
 def release_sums(parts: Sequence[NoisySums], rows: Rows, needs: Sequence[str], source: RandomSource) -> Noisy:
@@ -214,7 +215,7 @@ def few_rows_warning(rows: NDArray[Any], width: float, keys: Sequence[Any] | Non
         return ()
     return (
         f"there may be no rows at all{groups_in_words(few, keys)}: their noisy number is within its noise of 0 "
-        f"(±{width:.4g}), and the value may be noise alone",
+        f"(±{grouped(width, 4)}), and the value may be noise alone",
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, NotationError
-from tacit.privacy.figures import at_least, at_most, exactly
+from tacit.privacy.figures import TOLERANCE, at_least, at_most, exactly, strictly_at_most
 from tacit.privacy.notation import parse, write
 from tests.property.privacy.strategies import any_event, events_of_kind
 
@@ -59,7 +59,8 @@ def test_a_damaged_notation_is_an_event_or_refused_as_invalid(event: events.Even
 
 @given(finite, st.integers(1, 8))
 def test_a_figure_read_back_lies_on_the_side_it_was_rounded_to(number: float, digits: int) -> None:
-    assert float(at_least(number, digits)) <= number <= float(at_most(number, digits))
+    assert float(at_least(number, digits)) <= number <= float(strictly_at_most(number, digits))
+    assert number - TOLERANCE * abs(number) <= float(at_most(number, digits))
     assert float(exactly(number)) == number
 
 

@@ -115,7 +115,7 @@ def test_other_wrong_values_are_refused_as_such() -> None:
         SeededSource(2**256)
     assert SeededSource(2**256 - 1).read(1)
     for values in (5, None, {"a": 1}):
-        with pytest.raises(WrongType, match="one for each question"):
+        with pytest.raises(WrongType, match="one for each query"):
             m.SparseVector(1, 1, 0).release(values)
     for density_like in ([1.0, 2.0], np.zeros(3), None):
         with pytest.raises(WrongType, match="a log-density is a function"):

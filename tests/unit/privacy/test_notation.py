@@ -1,5 +1,6 @@
 """The notation of events: what it means, how it is written back, and where a text is refused."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -294,3 +295,15 @@ def test_a_new_kind_can_be_written_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert write(event) == "brand_new(0.5, loud=true)"
     assert parse("brand_new(0.5, loud=true)", relation=Relation.REPLACE_ONE) == event
     assert ("brand_new(strength, rounds=3, loud=false)", Novel.__doc__) in signatures()
+
+
+def test_a_short_text_reads_back_as_no_smaller_cost() -> None:
+    below, above = math.nextafter(0.1, 0), math.nextafter(0.1, 1)
+    assert write(DiscreteLaplace(below)) == "discrete_laplace(0.09999999999999999)"
+    assert write(DiscreteLaplace(below), short=True) == "discrete_laplace(0.1)"
+    assert write(DiscreteLaplace(above), short=True) == "discrete_laplace(0.10000000000000002)"
+    several = Repeated(Composed((Pure(below), Approximate(1 / 3, below), Gaussian(below))), 2)
+    assert write(several, short=True) == (
+        "2 x (pure(0.1) + approximate(0.3333333333333333, 0.1) + gaussian(0.09999999999999999))"
+    )
+    assert parse(write(several)) == several

@@ -13,7 +13,7 @@ from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
 from tacit.query import Release, Target, Tariff, run
-from tacit.query.release import spread, widths_of
+from tacit.query.release import widths_of
 from tests.support.memory_engine import MemoryEngine
 from tests.support.plans import plan_sql
 
@@ -179,21 +179,3 @@ def test_a_select_over_an_answer_says_that_it_has_no_intervals(engine: MemoryEng
     release = Release(plan, run(plan, engine, 1), Cost(1.0, 0.0, 1.0), ())
     assert release.intervals() == [{}]
     assert "No intervals: the outer SELECT computes with noisy numbers of several rows." in release.card
-
-
-@pytest.mark.parametrize(
-    ("value", "span", "shown"),
-    [
-        (100, (90, 110), "± 10"),
-        (100.5, (90.0, 110.0), "(90 to 110)"),
-        (100.0001, (90.0, 110.0), "± 10"),
-        (34.3, (17.0, 45.4), "(17 to 45.4)"),
-        (2, (0, 16), "(0 to 16)"),
-        (1.0, (0.0, 1.0), "(0 to 1)"),
-        (5, (5, 5), "± 0"),
-    ],
-)
-def test_a_number_that_is_not_in_the_middle_of_its_interval_is_shown_with_the_ends(
-    value: float, span: tuple[float, float], shown: str
-) -> None:
-    assert spread(value, Interval(*span)) == shown

@@ -66,6 +66,7 @@ def test_a_question_becomes_what_its_fixture_says(case: Case) -> None:
         pytest.fail(f"{case.name}\n{case.sql}\n{difference}", pytrace=False)
 
 
+@pytest.mark.sampled(260)
 @pytest.mark.parametrize("case", ANSWERED, ids=lambda case: case.name)
 def test_an_accepted_question_is_answered_over_rows_of_any_kind(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answer_intervals, "DRAWS", 60)  # intervals need not be exact here
@@ -88,6 +89,7 @@ def test_an_accepted_question_is_answered_over_rows_of_any_kind(case: Case, monk
     assert release.card
 
 
+@pytest.mark.sampled(250)
 @pytest.mark.parametrize("case", COMPARED, ids=lambda case: case.name)
 def test_noise_aside_the_answer_is_that_of_the_database(case: Case) -> None:
     plan = case.setup.almost_without_noise().plan(case.sql, schema(case.setup.schema))

@@ -105,7 +105,7 @@ def test_a_missing_value_that_is_stored_and_not_listed_is_left_out_with_a_senten
     lines = [line.text for line in explain(plan) if line.label == "keys"]
     assert "rows in which k is missing or not listed are left out" in lines
     card = Release(plan, run(plan, _empty(), 1), Cost(1.0, 0.0, 1.0), ()).card
-    assert "Rows in which k is missing or not listed are left out: they are in none of the groups" in card
+    assert "Rows in which k is missing or not listed are left out; None among the categories or keys" in card
 
 
 @pytest.mark.parametrize("key", ["known", "place"])

@@ -44,24 +44,12 @@ ANSWERED = [
     f"SELECT SUM(age + 1e{LONG}) FROM people",
     f"SELECT COUNT(*) FROM people WHERE i = {LONG}",
     f"SELECT COUNT(*) FROM people WHERE i IN ({LONG}, 1e400, -1e400)",
-    "SELECT COUNT(*) FROM people WHERE d + INTERVAL '999999999999' SECOND > DATE '2024-01-01'",
-    "SELECT COUNT(*) FROM people WHERE d - INTERVAL '999999999999' YEAR > DATE '2024-01-01'",
     "SELECT COUNT(*) FROM people WHERE s = '\\x00'",
     f"SELECT COUNT(*) FROM people WHERE i IN ({', '.join(map(str, range(4500)))})",
     f"SELECT COUNT(*) FROM people WHERE s IN ({', '.join(repr(str(x)) for x in range(4500))})",
     "SELECT " + "CASE WHEN age > 1 THEN " * 30 + "1" + " END" * 30 + " AS k, COUNT(*) FROM people GROUP BY k",
     "SELECT " + " + ".join(["COUNT(*)"] * 60) + " FROM people",
     "SELECT SUM(" + "+".join(["age"] * 70) + ") FROM people",
-    "SELECT POWER(age, 1e308) AS k, COUNT(*) FROM people GROUP BY k",
-    "SELECT SUM(POWER(age, 64)) FROM people",
-    "SELECT AVG(EXP(age)) FROM people",
-    "SELECT SUM(EXP(EXP(age))) FROM people",
-    "SELECT SUM(1e308 * 10) FROM people",
-    "SELECT AVG(age / 1e-320) FROM people",
-    "SELECT AVG(kg * 1e-320) FROM people",
-    "SELECT SUM(kg * 1e300) FROM people",
-    "SELECT VAR_POP(kg * 5e-324) FROM people",
-    "SELECT MEDIAN(kg * 1e-300) FROM people",
     "SELECT MEDIAN(LEAST(GREATEST(d, DATE '0001-01-01'), DATE '9999-12-31')) FROM people",
     "SELECT MAX(LEAST(GREATEST(t, TIMESTAMP '0001-01-01'), TIMESTAMP '9999-12-31')) FROM people",
     "SELECT DATE_TRUNC('week', DATE '0001-01-01') AS k, COUNT(*) FROM people GROUP BY k",
@@ -210,6 +198,7 @@ def test_a_character_that_is_none_is_refused_before_anything_is_charged(text: st
     assert not answered("SELECT s, COUNT(*) FROM people GROUP BY s", PlanSettings(keys={"s": [text]}))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("terms", [2, 20, 60, 70, 80, 100, 200, 300])
 def test_a_long_sum_is_answered_and_a_longer_one_refused_with_a_code(terms: int) -> None:
     assert answered(f"SELECT SUM({'+'.join(['age'] * terms)}) FROM people", PlanSettings()) == (terms <= 70)

@@ -37,9 +37,13 @@ from tacit.engines.quoting import digest, list_literal, literal, quoted, require
 from tacit.privacy.errors import EngineFailed, InvalidInput, SourceMissing
 
 UTF8: Final = "utf-8"
+UTF16: Final = "utf-16"
 _NUMBERS: Final = count()
 HEAD_BYTES: Final = 1 << 20
 HEAD_LINES: Final = 50_000
+BINARY_BYTES: Final = 4096
+"""A file that is not UTF-8 and has NUL among its first bytes, or in its first line, is no text but an archive, a
+database or Parquet."""
 LINE_MAX: Final = 16 << 20
 """A line of more bytes is left out."""
 LONG: Final = f"max_line_size = {LINE_MAX}, buffer_size = {2 * LINE_MAX}"
@@ -134,6 +138,8 @@ def sniff_format(connection: Connection, path: str, copies: Utf8Copies) -> CsvFo
     if not head:
         raise SourceMissing(f"{path} is empty; a CSV file begins with a line of names")
     encoding = _encoding(head)
+    if encoding != UTF16 and b"\0" in (head.partition(b"\n")[0] if encoding == UTF8 else head[:BINARY_BYTES]):
+        raise SourceMissing(f'{path} is not a text file; if it is Parquet, use format="parquet"')
     file = CsvFile(path, copies.readable(path, encoding))
     delimiter, quote, escape, comment, skipped, has_header, columns, date_pattern, time_pattern = _sniff_best(
         connection, file
@@ -371,7 +377,7 @@ def _count_blank_lines(head: bytes, encoding: str, skipped: int, comment: str) -
 def _encoding(head: bytes) -> str:
     """Return the encoding in which most lines of a file's beginning are valid."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
+        return UTF16
     lines = head.split(b"\n")
     if len(head) == HEAD_BYTES and len(lines) > 1:
         lines.pop()  # cut off, maybe within a character

@@ -240,11 +240,20 @@ def _top_names(elements: Sequence[tuple[str, str, int | None]]) -> dict[str, lis
 
 def _lenient(connection: Connection, files: tuple[str, ...]) -> str:
     """Return a scan in which invalid UTF-8 affects its own text alone; empty if this DuckDB has none."""
-    known = connection.execute(
-        "SELECT parameters FROM duckdb_functions() WHERE function_name = 'read_parquet'"
-    ).fetchall()
-    is_known = any("utf8_validation" in names for (names,) in known)
-    return f"read_parquet({list_literal(files)}, utf8_validation = 'replace')" if is_known else ""
+    return f"read_parquet({list_literal(files)}, utf8_validation = 'replace')" if _replaces_text(connection) else ""
+
+
+_REPLACES_TEXT: Final[dict[str, bool]] = {}
+
+
+def _replaces_text(connection: Connection) -> bool:
+    """Return whether this version of DuckDB can replace invalid UTF-8; looking it up takes longer than all the rest."""
+    if duckdb.__version__ not in _REPLACES_TEXT:
+        known = connection.execute(
+            "SELECT parameters FROM duckdb_functions() WHERE function_name = 'read_parquet'"
+        ).fetchall()
+        _REPLACES_TEXT[duckdb.__version__] = any("utf8_validation" in names for (names,) in known)
+    return _REPLACES_TEXT[duckdb.__version__]
 
 
 def _database(connection: Connection, source: Source, path: str) -> DuckDBSource:

@@ -5,7 +5,7 @@ ANSI rules fails for a text that is not a number, whatever this session says. So
 plan, views that it reads included, selects and filters rows by columns, constants and comparisons, and casts only where
 every value fits (`is_total_cast`). Behind Spark Connect no plan can be inspected, and views are refused.
 
-Formats. A line of CSV or JSON may contain the lines after it, or fail every question; other databases and the SerDes of
+Formats. A line of CSV or JSON may contain the lines after it, or fail every query; other databases and the SerDes of
 Hive have rules of their own. Rows are read from the formats of `PROVIDERS` and from memory, also through views.
 
 Times. Spark fails for a Parquet time in milliseconds, or a time of ORC, that does not fit into 64 bits of microseconds.
@@ -101,14 +101,14 @@ def _refuse_format(shown: str, found: str, known: Any, options: str) -> InvalidI
     if found not in known:
         kind = re.sub(r"(FileFormat|Table|Relation)$", "", found.rpartition(".")[2]) or "an unknown format"
         return InvalidInput(
-            f"{shown} reads {kind}, in which one row may change how others are read, or fail every question; write its "
+            f"{shown} reads {kind}, in which one row may change how others are read, or fail every query; write its "
             "rows as Parquet and register those",
             name="source",
             value=shown,
         )
     if _REBASE.search(options):
         return InvalidInput(
-            f"{shown} has an option for old calendars, by which a single day may fail every question; create the table "
+            f"{shown} has an option for old calendars, by which a single day may fail every query; create the table "
             "without datetimeRebaseMode and int96RebaseMode",
             name="source",
             value=shown,
@@ -191,7 +191,7 @@ def check_times(session: Session, shown: str, name: str | None, frame: Any, colu
 
 def _refuse_times(shown: str, column: str, what: str) -> InvalidInput:
     return InvalidInput(
-        f"{shown}.{column} {what}, and Spark fails every question for a time that microseconds cannot hold; store it "
+        f"{shown}.{column} {what}, and Spark fails every query for a time that microseconds cannot hold; store it "
         "in microseconds in Parquet, or register the table without that column",
         name="column",
         value=column,

@@ -205,7 +205,7 @@ def _require_whole(expression: Expression, function: str) -> Expression:
     if is_null(expression):
         return null(Kind.INTEGER)
     if require_number(expression, function).kind is not Kind.INTEGER:
-        takes = "takes whole numbers whose bounds are known, and got a real"
+        takes = "takes integers whose bounds are known, and got a real"
         raise WrongKind(f"{function} {takes}; FLOOR(a / b) takes any numbers")
     return expression
 

@@ -117,7 +117,7 @@ def require_kind(expression: Expression, kind: Kind, function: str) -> Expressio
     if is_null(expression):
         return null(kind)
     if expression.kind is not kind:
-        takes = {Kind.BOOLEAN: "truth values", Kind.TEXT: "texts", Kind.INTEGER: "whole numbers"}
+        takes = {Kind.BOOLEAN: "truth values", Kind.TEXT: "texts", Kind.INTEGER: "integers"}
         raise wrong_kind(function, takes.get(kind, f"{kind}s"), expression)
     return expression
 

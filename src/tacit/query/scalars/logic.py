@@ -106,7 +106,7 @@ def _connect(kind: type[Tree], parts: Sequence[Expression]) -> Expression:
     constants = [trees.value(part.tree) for part in checked if is_known(part)]
     if (not neutral) in constants:
         return literal(not neutral)
-    left = [part for part in checked if not is_known(part)]
+    left = [*{part.text: part for part in checked if not is_known(part)}.values()]  # each once
     if not left:
         return literal(neutral)
     if len(left) == 1 or all(is_null(part) for part in left):

@@ -23,7 +23,7 @@ WRONG = {
     "SQRT(born)": "SQRT takes numbers and got a date",
     "YEAR(age)": "YEAR takes dates or times and got an integer",
     "HOUR(born)": "HOUR takes a time and got a date",
-    "x // 2": "// takes whole numbers whose bounds are known, and got a real; FLOOR(a / b) takes any numbers",
+    "x // 2": "// takes integers whose bounds are known, and got a real; FLOOR(a / b) takes any numbers",
     "CAST(born AS INT)": "CAST cannot turn a date into an integer; EXTRACT, DATE_DIFF and EPOCH make numbers of dates",
     "seen - day": "- takes two dates; the time between two times is DATE_DIFF('second', start, end)",
     "seen + 1": "+ and - shift a time by an interval; write INTERVAL '1' DAY",
