@@ -51,14 +51,14 @@ def test_unequal_groups_explain_right_guesses() -> None:
     """Nine of ten people are members: guessing that somebody is one is right nine times in ten."""
     random = np.random.default_rng(2)
     shares = random.uniform(0.2, 0.8, 2_000)
-    people = (random.random((200, 2_000)) < shares).astype(float)
-    members, outsiders = people[:180], people[180:]
+    people = (random.random((100, 2_000)) < shares).astype(float)
+    members, outsiders = people[:90], people[90:]
     target = attack.Statistics.of_means(members.mean(axis=0), shares, members=members, outsiders=outsiders)
     found = attack.run("tracing", target, 0.01, seed=2)
     guesses = int(found.details["guesses"])
     right = round(found.measurements[0].value * guesses)
     assert right >= 0.95 * guesses
-    assert found.lower_bound == one_run_epsilon(200, guesses, right, 0.0, prior=0.9)
+    assert found.lower_bound == one_run_epsilon(100, guesses, right, 0.0, prior=0.9)
 
 
 def timed(wait: Callable[[bool], None], secrets: np.ndarray[Any, Any]) -> Callable[[str], float]:
