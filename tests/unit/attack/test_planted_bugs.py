@@ -113,3 +113,18 @@ def test_the_targets_of_the_self_audit_differ_in_one_person_and_promise_one_epsi
         assert claim.epsilon == pytest.approx(self_audit.EPSILON, rel=1e-6), name
     for x, neighbour in pairs:
         assert np.shape(x) != np.shape(neighbour) or np.asarray(x).tolist() != np.asarray(neighbour).tolist()
+
+
+def laplace_counts(epsilon: float, seed: int) -> attack.QueryInterface:
+    random = np.random.default_rng(seed)
+
+    def make(secrets: np.ndarray[Any, Any]) -> Callable[[Any], float]:
+        return lambda people: float(secrets[people].sum() + random.laplace(scale=1 / epsilon))
+
+    return attack.QueryInterface(make=make, people=30)
+
+
+@pytest.mark.parametrize(("epsilon", "verdict"), [(1.0, "consistent"), (8.0, "violates")])
+def test_one_count_a_person_tells_a_spent_epsilon_from_the_claimed_one(epsilon: float, verdict: str) -> None:
+    found = [attack.run("single_counts", laplace_counts(epsilon, seed), 1.0, seed=seed) for seed in range(5)]
+    assert {one.verdict for one in found} == {verdict}
