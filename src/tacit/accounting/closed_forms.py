@@ -38,6 +38,8 @@ def pure_epsilon(event: Event) -> float:
             return epsilon if delta == 0 else math.inf
         case events.Repeated(inner, count):
             return sum_rounded_up([(count, pure_epsilon(inner))])
+        case events.Converted(inner):
+            return pure_epsilon(inner)
         case events.Composed(several):
             return sum_rounded_up([(times, pure_epsilon(one)) for one, times in Counter(several).items()])
         case events.Disjoint(several) if event.relation is Relation.ADD_REMOVE:

@@ -53,6 +53,8 @@ def _collect(event: Event, count: int, counts: Counter[Event]) -> None:
         case events.Composed(several):
             for one, times in Counter(several).items():
                 _collect(one, count * times, counts)
+        case events.Converted(inner):
+            _collect(inner, count, counts)
         case events.Grouped(inner, size):
             for one, times in parts(inner).items():
                 counts[group_event(one, size)] += count * times
@@ -79,6 +81,8 @@ def simplify(event: Event) -> Event:
             return events.Gaussian(_round_down(sigma / math.sqrt(2)), under=event.relation)
         case events.TreeAggregation(sigma=sigma):
             return events.Gaussian(_round_down(sigma / math.sqrt(_nodes_moved(event))), under=event.relation)
+        case events.Converted(inner):
+            return simplify(inner)
         case events.Repeated() | events.Composed() | events.Grouped():
             return _merge_gaussians(event)
         case _:
@@ -110,6 +114,8 @@ def attained_part(event: Event) -> Event | None:
         case events.Repeated(inner, count):
             rest = attained_part(inner)
             return events.Repeated(rest, count) if rest is not None else None
+        case events.Converted(inner):
+            return attained_part(inner)
         case _:
             return event if _is_attained(event) else None
 

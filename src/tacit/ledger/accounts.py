@@ -1,14 +1,16 @@
 """Accounts: each adds up one measure of privacy loss, by a filter that is sound under full adaptivity.
 
-    sum       epsilon and delta of each event (basic composition: Rogers, Roth, Ullman, Vadhan 2016)
+    sum       epsilon and delta of each event (basic composition: Rogers, Roth, Ullman, Vadhan 2016); of a `Converted`
+              event, whose parameters are fixed before it is run, the epsilon of its loss distribution at its delta
     zcdp      rho and delta, delta-approximate zero-concentrated privacy (Whitehouse, Ramdas, Rogers, Wu 2023)
     renyi     Rényi divergence at one order fixed in advance (Feldman, Zrnic 2021)
     gdp       mu squared (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2022)
 
 The price of an event in an account is a function of the event and of the cap alone, never of earlier charges. A
 negative number or NaN from an accountant, for an event or for any of its parts, counts as no bound. Noise is never
-free: a price that was rounded to 0 is raised to `least_units`. Privacy loss distributions (PLD) do not decide, because
-a run that is stopped by them can lose more than they say (tests/unit/ledger/test_counterexample.py).
+free: a price that was rounded to 0 is raised to `least_units`. Privacy loss distributions (PLD) never decide when a run
+is stopped, because one that is stopped by them can lose more than they say (tests/unit/ledger/test_counterexample.py);
+of one event with fixed parameters they are a valid (epsilon, delta).
 
 How delta is shared: a tenth for the deltas in `sum`, a tenth for those in `zcdp`, the rest for the one conversion from
 the named measure. The conversion leaves out 2^-40 of its share, which pays for the widening of the delta caps.
@@ -24,13 +26,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
+from tacit.accounting import epsilon as epsilon_at
 from tacit.accounting.conversions import (
     epsilon_of_mu,
     epsilon_of_renyi,
@@ -44,7 +49,7 @@ from tacit.accounting.parts import parts
 from tacit.ledger.amounts import Amount, ceil_float, ceil_square_units, ceil_units, floor_units, is_within
 from tacit.ledger.caps import ORDER_MAX, Cap
 from tacit.privacy.errors import OutOfRange, TacitError
-from tacit.privacy.events import Approximate, Composed, CompoundEvent, Event, Grouped, Repeated
+from tacit.privacy.events import Approximate, Composed, CompoundEvent, Converted, Event, Grouped, Repeated
 from tacit.privacy.figures import nearby_decimal
 from tacit.privacy.numbers import rounded_down, rounded_up
 
@@ -202,12 +207,12 @@ class SumAccount(Account):
         The least of several valid prices: that of the whole, or the sum over its parts (basic composition), where parts
         with an epsilon of their own are added as they are and all others are converted together.
         """
-        if math.isfinite(measured.pure):
+        if math.isfinite(measured.pure) and not (self.slice and isinstance(measured.event, Converted)):
             return measured.pure, 0.0
         if isinstance(measured.event, Approximate):
             return measured.event.epsilon, measured.event.delta
         is_simple = not isinstance(measured.event, CompoundEvent)
-        own, rest = ((0.0, 0.0), measured.event) if is_simple else _split_parts(measured.event)
+        own, rest = ((0.0, 0.0), measured.event) if is_simple else _split_stated(measured.event)
         if rest is None:
             return own
         if not self.slice:
@@ -233,8 +238,46 @@ class SumAccount(Account):
         return nearby_decimal(ceil_float(epsilon)), min(nearby_decimal(ceil_float(delta)), 1.0)
 
 
-def _split_parts(event: Event) -> tuple[tuple[float, float], Event | None]:
+@lru_cache(maxsize=256)
+def _epsilon_of_converted(event: Converted) -> float:
+    """Return the epsilon of an event's loss distribution at its delta; cached, as computing it may take seconds."""
+    found = epsilon_at(event.event, event.delta).upper
+    return found if found >= 0 else math.inf
+
+
+def _split_stated(event: Event) -> tuple[tuple[float, float], Event | None]:
     """Return the total (epsilon, delta) of the parts that have one of their own, and the other parts as one event."""
+    epsilon, delta, rest = Fraction(0), Fraction(0), []
+    try:
+        for part, count in steps(event).items():
+            if isinstance(part, Converted):
+                epsilon += count * Fraction(_epsilon_of_converted(part))
+                delta += count * Fraction(part.delta)
+            else:
+                rest.append(part if count == 1 else Repeated(part, count))
+        more, others = _split_parts(Composed(tuple(rest))) if rest else ((0.0, 0.0), None)
+        return (rounded_up(epsilon + Fraction(more[0])), rounded_up(delta + Fraction(more[1]))), others
+    except FAILURES:
+        return (math.inf, 0.0), event
+
+
+def steps(event: Event) -> Counter[Event]:
+    """Return the events that are run one after another, with how often: repetition and composition are flattened."""
+    counts: Counter[Event] = Counter()
+    waiting = [(event, 1)]
+    while waiting:
+        one, count = waiting.pop()
+        if isinstance(one, Repeated):
+            waiting.append((one.event, count * one.count))
+        elif isinstance(one, Composed):
+            waiting += [(part, count) for part in one.events]
+        else:
+            counts[one] += count
+    return counts
+
+
+def _split_parts(event: Event) -> tuple[tuple[float, float], Event | None]:
+    """Return the same for an event without parts that are converted."""
     epsilon, delta, others = Fraction(0), Fraction(0), []
     try:
         for part, count in parts(event).items():

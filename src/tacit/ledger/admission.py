@@ -28,7 +28,7 @@ from tacit.ledger.amounts import Amounts, amounts_from_json, amounts_to_json
 from tacit.ledger.budget import refusal_for
 from tacit.ledger.caps import Cap
 from tacit.ledger.clock import time_of
-from tacit.ledger.filters import filter_of, steps
+from tacit.ledger.filters import filter_of, plan_steps
 from tacit.ledger.journal import Record
 from tacit.ledger.permits import (
     Permit,
@@ -242,7 +242,7 @@ def refundable(transaction: LedgerTransaction, permit_id: str, ran: Event) -> tu
     if row.state != "reserved" or row.is_refunded:
         what = "refunded" if row.is_refunded else "committed"
         raise AlreadySettled(f"permit {permit_id} was {what} before; refund once, before commit", name="permit")
-    if not steps(ran) <= steps(permit.event):
+    if not plan_steps(ran) <= plan_steps(permit.event):
         raise OutOfRange("what was run is not a part of the plan that was reserved", name="ran", value=ran)
     return permit, {row.scope: row.cap for row in transaction.known(permit.scopes)}
 

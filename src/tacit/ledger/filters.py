@@ -64,6 +64,7 @@ from tacit.ledger.accounts import (
     RenyiAccount,
     SumAccount,
     least_units,
+    steps,
 )
 from tacit.ledger.amounts import (
     Amount,
@@ -79,7 +80,7 @@ from tacit.ledger.amounts import (
 )
 from tacit.ledger.caps import Cap
 from tacit.privacy.errors import MixedRelations
-from tacit.privacy.events import Composed, Event, Pure, Repeated, ZeroConcentrated
+from tacit.privacy.events import Converted, Event, Pure, ZeroConcentrated
 
 _NAMED: Final[Mapping[str, Callable[[Cap], Account]]] = {
     "zcdp": ConcentratedAccount.of,
@@ -125,7 +126,7 @@ class Filter:
     def stepwise(self, event: Event) -> Amounts:
         """Return the sum of the prices of an event's steps."""
         total = self.nothing
-        for step, count in steps(event).items():
+        for step, count in plan_steps(event).items():
             total = add_amounts(total, multiply_amounts(self.price(Measured(step)), count))
         return total
 
@@ -214,19 +215,9 @@ def filter_of(cap: Cap) -> Filter:
     return Filter(cap, (SumAccount.of(cap), named(cap)) if named else (SumAccount.of(cap),))
 
 
-def steps(event: Event) -> Counter[Event]:
-    """Return the events that are run one after another, with how often: repetition and composition are flattened."""
-    counts: Counter[Event] = Counter()
-    waiting = [(event, 1)]
-    while waiting:
-        one, count = waiting.pop()
-        if isinstance(one, Repeated):
-            waiting.append((one.event, count * one.count))
-        elif isinstance(one, Composed):
-            waiting += [(part, count) for part in one.events]
-        else:
-            counts[one] += count
-    return counts
+def plan_steps(event: Event) -> Counter[Event]:
+    """Return the events that are run one after another in a plan, also in one that is converted as a whole."""
+    return steps(event.event if isinstance(event, Converted) else event)
 
 
 def _lesser(one: Amount, other: Amount) -> Amount:

@@ -340,6 +340,19 @@ class Selected(WrappedEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class Converted(WrappedEvent):
+    """`event` with the delta at which accounts that add up (epsilon, delta) count it, by its loss distribution.
+
+    It costs what `event` costs. The parameters of `event` are fixed before it is run, as those of a training are.
+    """
+
+    kind = "converted"
+    checks = _checks(delta=inside_unit_interval)
+    event: Event
+    delta: float
+
+
+@dataclass(frozen=True, slots=True)
 class ListedEvent(CompoundEvent):
     """An event made from several others."""
 
@@ -377,7 +390,7 @@ KINDS: Final[Mapping[str, type[Event]]] = {
     for kind in (
         Pure, Approximate, Laplace, DiscreteLaplace, Gaussian, DiscreteGaussian, Exponential, RandomizedResponse,
         ZeroConcentrated, Shuffled, NoisyMax, TreeAggregation, Sampled, SampledWithoutReplacement, Repeated, Grouped,
-        Selected, Composed, Disjoint,
+        Selected, Converted, Composed, Disjoint,
     )
 }  # fmt: skip
 

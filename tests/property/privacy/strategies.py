@@ -49,6 +49,7 @@ COMPOUND: Final[dict[str, Callable[[Events], Events]]] = {
     ),
     "repeated": lambda parts: st.builds(events.Repeated, parts, counts),
     "selected": lambda parts: st.builds(events.Selected, parts, not_negative, st.floats(1e-9, 1, exclude_max=True)),
+    "converted": lambda parts: st.builds(events.Converted, parts, st.floats(1e-9, 1, exclude_max=True)),
     "grouped": lambda parts: st.builds(events.Grouped, parts, counts),
     "composed": lambda parts: st.builds(events.Composed, _lists(parts)),
     "disjoint": lambda parts: st.builds(events.Disjoint, _lists(parts)),
