@@ -113,14 +113,15 @@ def threshold_renyi(log_answered: Any, sigma: float, orders: Any) -> Floats:
 def confident_moments(teachers: int, threshold: float, sigma: float, order: float) -> tuple[Floats, Floats]:
     """Return ln P^a Q^(1-a) and ln (1-P)^a (1-Q)^(1-a): a column for each greatest count from 0 to `teachers`.
 
-    The rows are for neighbours whose greatest count is 1 less, the same and 1 more, within 0 and `teachers`.
+    The rows are for neighbours whose greatest count is 1 less, the same and 1 more. That no neighbour of a unanimous
+    vote has more is not used: the bound would jump there, and its sensitivity would be larger.
     """
     counts = np.arange(teachers + 1)
-    others = np.clip(counts + np.array([[-1], [0], [1]]), 0, teachers)
-    scores = (counts - threshold) / sigma
+    scores = (np.arange(-1, teachers + 2) - threshold) / sigma
     passing, failing = special.log_ndtr(scores), special.log_ndtr(-scores)
-    answered = order * passing + (1 - order) * passing[others]
-    silent = order * failing + (1 - order) * failing[others]
+    others = counts + np.array([[0], [1], [2]])
+    answered = order * passing[counts + 1] + (1 - order) * passing[others]
+    silent = order * failing[counts + 1] + (1 - order) * failing[others]
     return answered, silent
 
 

@@ -129,8 +129,9 @@ class SanitisedReport:
         top = 1 / -math.expm1(-2 * self.beta * BETA_SLACK)
         orders = np.unique(np.append(1 + np.geomspace(0.05, max(top - 1, 0.06), 200)[:-1], self.order))
         curve = renyi_curve(answers, orders)
-        found = [epsilon_of_renyi(float(a), float(r) + self.renyi(float(a)), delta) for a, r in zip(orders, curve, strict=True)]
-        return Approximate(min(found), delta, under=answers.relation)
+        pairs = zip(orders.tolist(), curve.tolist(), strict=True)
+        least = min(epsilon_of_renyi(order, spent + self.renyi(order), delta) for order, spent in pairs)
+        return Approximate(least, delta, under=answers.relation)
 
     def release(
         self, aggregator: GNMax, votes: Any, delta: float, *, source: RandomSource = SYSTEM
@@ -139,9 +140,14 @@ class SanitisedReport:
         counts = np.atleast_2d(vote_counts(votes))
         self.check(aggregator, counts.shape[1])
         value, local = data_dependent(aggregator, counts, self.order)
+        return self._release(value, smooth_bound(local, self.beta), delta, source)
+
+    def _release(self, value: float, smooth: float, delta: float, source: RandomSource) -> SanitisedEpsilon:
+        """Release a bound, and the scale of its noise, whose smooth sensitivity is given."""
         step = float(GRID)
-        scale = smooth_bound(local, self.beta) + 2 * step
-        noisy_log = float(Gaussian(self.beta * BETA_SLACK, sigma=self.scale_sigma).release(math.log(scale), source=source))
+        scale = smooth + 2 * step
+        log_noise = Gaussian(self.beta * BETA_SLACK, sigma=self.scale_sigma)
+        noisy_log = float(log_noise.release(math.log(scale), source=source))
         variance = (exact("scale", scale * self.sigma) / GRID) ** 2 + SMOOTHING_VARIANCE
         steps = round(value / step) + int(IntegerSampler(GaussianLaw(variance)).draw(1, source)[0])
         return self._epsilon(steps * step, noisy_log, delta, source.simulated)
