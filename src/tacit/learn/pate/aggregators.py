@@ -12,9 +12,9 @@ each `release` costs what `event` says, or `test_event` if the query is not answ
   `NoisyMax` says so.
 - `ConfidentGNMax` first compares the greatest count with a threshold. The greatest count moves by at most 1, so that is
   a Gaussian release of sensitivity 1, paid for every query; GNMax is paid for those that are answered.
-- `InteractiveGNMax` compares with the student's prediction p: the greatest n_j - round(M p_j). The prediction is public,
-  and rounding it to whole votes keeps the sensitivity at 1. Where the student agrees and is sure, its own label is
-  reinforced, at the price of the test alone.
+- `InteractiveGNMax` compares with the student's prediction p: the greatest n_j - round(M p_j). The prediction is
+  public, and rounding it to whole votes keeps the sensitivity at 1. Where the student agrees and is sure, its own label
+  is reinforced, at the price of the test alone.
 
 Noise is exact (`tacit.mechanisms`): discrete Laplace on the integers; Gaussian on a grid of 2^-30 votes, which is a
 function of votes with continuous Gaussian noise. The law of the label then differs from that of continuous noise by
@@ -157,7 +157,7 @@ class GNMax(Aggregator):
     def event(self) -> Event:
         return events.NoisyMax(rounded_down(Fraction(self.sigma)), under=self.relation)
 
-    def _label(self, counts: Votes, source: RandomSource) -> int:
+    def _label(self, counts: Votes, source: RandomSource) -> int | None:
         return int(np.argmax(_gaussian(self.sigma, counts, source)))
 
 

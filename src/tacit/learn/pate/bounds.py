@@ -70,7 +70,7 @@ def gnmax_renyi(log_q: Any, sigma: float, orders: Any) -> Floats:
     with np.errstate(all="ignore"):  # where the bound does not apply, it is not taken
         mu2 = sigma * np.sqrt(-logs)
         mu1 = mu2 + 1
-        first, second = mu1 / sigma**2, mu2 / sigma**2
+        second = mu2 / sigma**2
         within = (mu2 - 1) * second - mu2 * (np.log1p(1 / (mu1 - 1)) + np.log1p(1 / (mu2 - 1)))
         is_valid = (mu1 > at) & (mu2 > 1) & (-logs > second) & (logs <= within)
         bound = gnmax_bound(logs, sigma, at)

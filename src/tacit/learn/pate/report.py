@@ -5,8 +5,8 @@
 The data-dependent bound f of the answers, at one Rényi order, is a function of the votes and as private as they are.
 Released are, both on public grids:
 
-1. ln(S), S the beta-smooth bound on the local sensitivity of f, with Gaussian noise of `scale_sigma` sensitivities: ln S
-   moves by at most beta between neighbours;
+1. ln(S), S the beta-smooth bound on the local sensitivity of f, with Gaussian noise of `scale_sigma` sensitivities:
+   ln S moves by at most beta between neighbours;
 2. f + S sigma N(0, 1) (GNSS: Gaussian noise with smooth sensitivity).
 
 Promise (neighbours: one unit, so one teacher; see the package): both together cost `renyi(order)`, data-independently.
@@ -14,17 +14,17 @@ For GNSS that is the divergence between Gaussians of different scales (Gil, Alaj
 N(t, (r s)^2) with e^-beta <= r <= e^beta and |t| s <= min(1, r) S, greatest at one end of the range of r:
     a / (2 sigma^2 (a - (a - 1) e^(2 beta))) - (a beta + ln(1 - a (1 - e^(-2 beta))) / 2) / (a - 1)        r = e^-beta
     a / (2 sigma^2) + (a beta - ln(1 + a (e^(2 beta) - 1)) / 2) / (a - 1), at most                          r >= 1
-Theorem 23 of Papernot et al. 2018 (`published_gnss_renyi`) states a e^(2 beta) / sigma^2 + (a beta - ln(1 - 2 a beta) /
-2) / (a - 1), which is less than the first line for sigma below about 13 at a beta = 0.4: there it is not a bound, and it
-is not used here.
+Theorem 23 of Papernot et al. 2018 (`published_gnss_renyi`) states a e^(2 beta) / sigma^2 + (a beta - ln(1 - 2 a beta)
+/ 2) / (a - 1). For little noise (sigma = 10, a = 14, a beta = 0.4) that is less than the first line, which is attained
+by a pair that smooth sensitivity allows: there it is not a bound, and it is not used here.
 
 Precision: f is rounded to a public grid and S widened by one step of it, which covers rounding, also of the doubles in
 which f and S are computed; noise of variance (S sigma)^2 + 16 steps^2 on the grid is a function of f + S sigma N(0, 1)
 (`mechanisms.gaussian`; the scale may depend on the data, the grid does not).
 
-What the figure means: with probability `level` over the report's noise, the answers and the report together, on this data
-set and its parts, are (epsilon, delta)-indistinguishable from those on any neighbour. The budget is charged the
-data-independent cost; the report never lowers it.
+What the figure means: with probability `level` over the report's noise, P(S) <= e^epsilon P'(S) + delta for every set S
+of answers and reports, where P is their law on this data set with its parts, and P' that on any neighbour. The budget
+is charged the data-independent cost; the report never lowers it.
 """
 
 from __future__ import annotations

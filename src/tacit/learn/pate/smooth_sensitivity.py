@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from tacit.learn.pate.bounds import Floats, confident_moments, gnmax_bound, gnmax_log_q
+from tacit.learn.pate.bounds import Floats, gnmax_bound, gnmax_log_q
 from tacit.privacy.errors import OutOfRange
 
 CHECKED_POINTS: Final = 20_000

@@ -8,10 +8,10 @@
     model.predict(X_new), model.cost_, model.answered_, model.card_
 
 Promise: the budget is charged the data-independent cost of all `queries`, of which at most `answers` are answered,
-before the first label leaves (`pipeline.release`); what is learned afterwards, the student among it, is a function of the
-labels and public rows. Teachers are trained before the charge, as nothing leaves them (`teachers`); a training that is
-interrupted charges nothing. Data-dependent costs leave through `report=SanitisedReport(...)` alone: the votes are in no
-attribute of the model.
+before the first label leaves (`pipeline.release`); what is learned afterwards, the student among it, is a function of
+the labels and public rows. Teachers are trained before the charge, as nothing leaves them (`teachers`); a training
+that is interrupted charges nothing. Data-dependent costs leave through `report=SanitisedReport(...)` alone: the votes
+are in no attribute of the model.
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ from tacit.privacy.numbers import failure_probability, inside_unit_interval, who
 
 UNLABELLED = -1
 """The label of public rows without an answer, as in `sklearn.semi_supervised`."""
-
-StudentFit = Callable[[NDArray[np.int64]], Any]
 
 
 class Answers(NamedTuple):
@@ -155,7 +153,9 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
 
     def _plan(self, report: SanitisedReport | None = None) -> PatePlan:
         """Check all parameters and return the plan, without votes."""
-        instance("aggregator", self.aggregator, Aggregator, "an aggregator, such as tacit.learn.GNMax(40)")
+        given: object = self.aggregator
+        if not isinstance(given, Aggregator):
+            raise WrongType("aggregator must be one of tacit.learn, such as GNMax(40)", name="aggregator", value=given)
         instance("budget", self.budget, Budget, "a budget: budget=tacit.Budget(3, 1e-5)")
         delta = None if self.delta is None else float(failure_probability("delta", self.delta))
         queries = whole("queries", self.queries)
@@ -200,10 +200,17 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
     def _describe(self, plan: PatePlan) -> str:
         words = (
             f"{plan.queries} queries to {self.teachers} teachers on disjoint parts of the data, at most {plan.answers} "
-            f"answered, by {plan.aggregator}. Protects one unit, whose rows are all in the part of one teacher. It cost "
-            f"{self.cost_.in_words(plan.event.relation)}."
+            f"answered, by {plan.aggregator}. Protects one unit, whose rows are all in the part of one teacher. It "
+            f"cost {self.cost_.in_words(plan.event.relation)}."
         )
         return words + (f" {SIMULATED}" if self._source.simulated else "")
+
+    def __sklearn_clone__(self) -> Self:
+        """Return an unfitted copy that charges the same budget: a budget must not be copied."""
+        found = {
+            name: one if name == "budget" else clone(one, safe=False) for name, one in self.get_params(False).items()
+        }
+        return type(self)(**found)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -389,14 +396,17 @@ class PrivatePrediction(_Ensemble):
         return self
 
     def predict(self, X: Any) -> np.ma.MaskedArray[Any, Any]:  # noqa: N803
-        """Return a label for each row, masked where there is none; raise Exhausted, and answer none, if too few are left."""
+        """Return a label for each row, masked where there is none.
+
+        If fewer queries are left than rows, or no answers, Exhausted is raised and nothing is asked.
+        """
         rows, plan = _rows("X", X), self._plan_of
         if rows.shape[1:] != self._shape:
             raise WrongType("rows must have the shape of those that were learned from", name="X", value=rows.shape)
         if self.asked_ + len(rows) > plan.queries or self.answered_ >= plan.answers:
             raise Exhausted(
-                f"{plan.queries} queries and {plan.answers} answers were charged, of which {plan.queries - self.asked_} "
-                f"and {plan.answers - self.answered_} are left",
+                f"{plan.queries} queries and {plan.answers} answers were charged, of which "
+                f"{plan.queries - self.asked_} and {plan.answers - self.answered_} are left",
                 accepted="ask fewer rows, or fit again with a new charge",
             )
         every = np.stack([ensemble.ballots(model, plan.classes, rows) for model in self._models])

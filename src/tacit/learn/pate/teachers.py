@@ -149,7 +149,11 @@ class Training:
     ) -> NDArray[np.int64]:
         """Train all teachers, those that a folder has no votes of yet, and return the counts: queries x classes."""
         require_progress(progress)
-        parts = draw_parts(self.units, self.teachers, source) if folder is None else self._kept_parts(folder, queries, source)
+        parts = (
+            draw_parts(self.units, self.teachers, source)
+            if folder is None
+            else self._kept_parts(folder, queries, source)
+        )
         require_disjoint(self.units, parts)
         found = np.zeros((self.teachers, len(queries)), dtype=np.int64)
         missing = []

@@ -35,7 +35,9 @@ def test_a_confident_query_costs_its_test_and_a_label_only_if_answered() -> None
     plan = CONFIDENT.plan(640, 286)
     assert plan == Composed((Repeated(Gaussian(150), 640), Repeated(NoisyMax(40), 286)))
     mu = math.sqrt(640 / 150**2 + 2 * 286 / 1600)
-    assert accounting.epsilon(plan, 1e-5).upper == pytest.approx(accounting.epsilon(Gaussian(1 / mu), 1e-5).upper, rel=1e-6)
+    assert accounting.epsilon(plan, 1e-5).upper == pytest.approx(
+        accounting.epsilon(Gaussian(1 / mu), 1e-5).upper, rel=1e-6
+    )
 
 
 def test_aggregators_without_a_test_answer_every_query() -> None:
