@@ -10,6 +10,7 @@ errors. The parts are modules:
     tacit.engines       where the rows are and where heavy work runs
     tacit.query         private SQL
     tacit.stats         statistics over arrays, frames and registered tables
+    tacit.learn         private machine learning
     tacit.attack        attacks and audits of what was released
 
 and `tacit.Curator` opens a folder that holds a catalog, a durable ledger and released answers; `tacit.connect` has the
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tacit.version import __version__
 
 if TYPE_CHECKING:
-    from tacit import accounting, attack, client, curator, engines, ledger, mechanisms, privacy, query, stats
+    from tacit import accounting, attack, client, curator, engines, learn, ledger, mechanisms, privacy, query, stats
     from tacit.accounting import Cost
     from tacit.client import connect
     from tacit.curator import Curator
@@ -65,6 +66,7 @@ __all__ = [
     "connect",
     "curator",
     "engines",
+    "learn",
     "ledger",
     "mechanisms",
     "privacy",
@@ -73,7 +75,8 @@ __all__ = [
 ]
 
 _PARTS: Final = (
-    *("accounting", "attack", "client", "curator", "engines", "ledger", "mechanisms", "privacy", "query", "stats"),
+    *("accounting", "attack", "client", "curator", "engines", "learn", "ledger", "mechanisms", "privacy", "query"),
+    "stats",
 )
 _HOMES: Final = (
     "tacit.privacy",
