@@ -148,8 +148,9 @@ def test_canaries_of_one_training_and_of_many_bound_epsilon() -> None:
     present = random.integers(0, 2, 1000).astype(bool)
     revealed = attack.run("canary_audit", attack.Model(present * 1.0, present), (1.0, 1e-5), seed=1)
     assert revealed.verdict == "violates"
-    gaussian = attack.run("gaussian_canary_audit", attack.Model(present * 1.0, present), (1.0, 1e-5), seed=1)
-    assert gaussian.verdict == "violates"
+    named = attack.Model(present * 1.0, present, noise="gaussian")
+    assert attack.run("gaussian_canary_audit", named, (1.0, 1e-5), seed=1).verdict == "violates"
+    assert [one.attack for one in attack.suite(named, (1.0, 1e-5), seed=1)] == ["canary_audit", "gaussian_canary_audit"]
     with pytest.raises(InvalidInput, match="delta above 0"):
         attack.run("gaussian_canary_audit", attack.Model(present * 1.0, present), 1.0, seed=1)
     assert [one.attack for one in attack.suite(attack.Model(present * 1.0, present), 1.0, seed=1)] == ["canary_audit"]
@@ -160,6 +161,23 @@ def test_canaries_of_one_training_and_of_many_bound_epsilon() -> None:
     assert many.verdict == "violates"
     with pytest.raises(InvalidInput, match="at least 20"):
         attack.run("canary_audit", attack.Model([1.0], [True]), 1.0)
+
+
+def test_a_private_training_without_gaussian_noise_is_not_judged_by_gaussian_curves() -> None:
+    """Randomized response of epsilon 2: its Gaussian bound exceeds 2 in a quarter of runs, and refutes nothing."""
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        present = random.integers(0, 2, 1000).astype(bool)
+        model = attack.Model(np.where(random.random(1000) < 1 / (1 + np.exp(-2)), present, ~present) * 1.0, present)
+        assert [one.attack for one in attack.suite(model, (2.0, 1e-5), seed=seed)] == ["canary_audit"]
+        asked = attack.run("gaussian_canary_audit", model, (2.0, 1e-5), seed=seed)
+        assert (asked.verdict, asked.lower_bound) == ("not applicable", None)
+        assert asked.measurements[-1].value > 0
+    several = events.Composed([events.Gaussian(9.0), events.Repeated(events.Gaussian(20.0), 3)])
+    for event, judged in ((several, True), (events.Composed([several, events.Laplace(0.1)]), False)):
+        found = attack.run("gaussian_canary_audit", model, event, seed=1, delta=1e-5)
+        assert (found.verdict == "violates") is judged
+        assert (found.verdict == "not applicable") is not judged
 
 
 def test_membership_is_traced_from_exact_means_and_not_from_private_ones() -> None:
