@@ -191,6 +191,31 @@ def test_membership_is_traced_from_exact_means_and_not_from_private_ones() -> No
     assert attack.run("tracing", private, 0.5, seed=1).verdict == "consistent"
 
 
+@pytest.mark.parametrize("others", [0, 450])
+def test_a_reference_with_the_outsiders_in_it_accuses_no_release_that_ignores_the_members(others: int) -> None:
+    violations, areas = 0, []
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        shares = random.uniform(0.1, 0.9, 1000)
+        members, outsiders, more = ((random.random((size, 1000)) < shares) * 1.0 for size in (50, 50, others))
+        reference = np.concatenate([outsiders, more]).mean(axis=0)
+        target = attack.Statistics.of_means(shares, reference, members=members, outsiders=outsiders)
+        found = attack.run("tracing", target, 0.1, seed=seed)
+        violations += found.is_violation
+        areas.append(found.measurements[2].value)
+        assert found.assumptions[0].startswith("nobody who is asked about is in the reference")
+    assert violations <= 3  # of 20 at a rate of 5 %, more than 3 in 1.6 % of runs
+    assert np.mean(areas) > 0.8  # what scores by the reference would have accused
+
+
+def test_equal_scores_have_an_area_of_one_half_under_the_curve() -> None:
+    random = np.random.default_rng(1)
+    members, outsiders = random.integers(0, 2, (2, 30, 50)).astype(float)
+    same = np.full(50, 0.5)
+    found = attack.run("tracing", attack.Statistics.of_means(same, same, members=members, outsiders=outsiders), 1.0)
+    assert found.measurements[2].value == 0.5
+
+
 def test_attacks_of_a_suite_share_the_epsilon_of_an_interface_and_the_error_of_all_targets() -> None:
     found: list[attack.Finding] = []
     secrets = np.random.default_rng(1).integers(0, 2, 40).astype(bool)
