@@ -40,6 +40,7 @@ MODULES: Final = (
     "linkage",
     "attribute_linkage",
     "sparse_linkage",
+    "single_counts",
     "decoding",
     "table_reconstruction",
     "differencing",

@@ -84,10 +84,10 @@ def test_verdicts_follow_from_bound_claim_and_power() -> None:
 
 def test_a_suite_runs_what_fits_at_a_corrected_confidence() -> None:
     found = attack.suite(interface(), 1.0, seed=1)
-    assert {one.attack for one in found} == {"reconstruction", "differencing", "averaging"}
+    assert {one.attack for one in found} == {"single_counts", "reconstruction", "differencing", "averaging"}
     assert {one.verdict for one in found} == {"violates"}
-    assert {one.confidence for one in found} == {1 - 0.05 / 3}
-    assert {one.correction for one in found} == {"Bonferroni over 3 attacks"}
+    assert {one.confidence for one in found} == {1 - 0.05 / 4}
+    assert {one.correction for one in found} == {"Bonferroni over 4 attacks"}
 
 
 def test_the_same_seed_gives_the_same_finding() -> None:
@@ -115,13 +115,13 @@ def test_findings_are_pages_junit_and_sarif() -> None:
     found = attack.suite(interface(), 1.0, seed=1)
     shown = page(found, "Clinic <1>")
     assert "Clinic &lt;1&gt;" in shown
-    assert shown.count("<section ") == 3
+    assert shown.count("<section ") == 4
     assert "<svg" in shown
     assert "violates" in found[0]._repr_html_()
     suite = ElementTree.fromstring(to_junit([replace(one, target="clinic & co") for one in found]))[0]
-    assert (suite.get("tests"), suite.get("failures")) == ("3", "3")
+    assert (suite.get("tests"), suite.get("failures")) == ("4", "4")
     log = json.loads(to_sarif(found))
-    assert [one["level"] for one in log["runs"][0]["results"]] == ["error"] * 3
+    assert [one["level"] for one in log["runs"][0]["results"]] == ["error"] * 4
 
 
 def test_a_refusal_of_the_interface_ends_the_attack_with_what_it_has() -> None:

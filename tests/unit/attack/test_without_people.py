@@ -67,6 +67,12 @@ def interface(ids: list[Any], answers: int | None = None) -> attack.QueryInterfa
     return attack.QueryInterface(ask, table="visits", unit="id", secret="ill", ids=ids, truth=truth)
 
 
+def drawn() -> attack.QueryInterface:
+    """An interface over secrets that the attack draws."""
+    made = lambda secrets: lambda people: float(secrets[people].sum())  # noqa: E731
+    return attack.QueryInterface(make=made, people=len(IDS))
+
+
 def statistics() -> attack.Statistics:
     published = [Published("everybody", {}, 2), Published("the ill", {"illness": "secret-1"}, 1)]
     published += [Published("one ward", {"ward": "ward-1", "illness": "secret-1"}, 1)]
@@ -92,6 +98,7 @@ TARGETS: dict[str, list[Callable[[], Any]]] = {
     "linkage": [table, lambda: table(truth=IDS)],
     "attribute_linkage": [table, lambda: table(other=table())],
     "sparse_linkage": [rows_of_people],
+    "single_counts": [drawn],
     "reconstruction": [lambda: interface(IDS, 60)],
     "table_reconstruction": [statistics],
     "linear_program": [lambda: interface(IDS, 30)],

@@ -209,7 +209,7 @@ class AttackGroup(Group):
 def _entries() -> Sequence[Attack]:
     from tacit.attack import attacks
 
-    return attacks()
+    return tuple(one for one in attacks() if "make" not in one.needs)  # data that is made has no command
 
 
 def _suite_options(function: Callable[..., None]) -> Callable[..., None]:

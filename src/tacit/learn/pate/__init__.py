@@ -1,0 +1,14 @@
+"""PATE: private aggregation of teacher ensembles (Papernot et al. 2017, 2018).
+
+    aggregators.py         LNMax, GNMax, Confident-GNMax, Interactive-GNMax: one label from the teachers' votes
+    bounds.py              data-dependent Rényi bounds of the aggregators, and their conversion to epsilon
+    smooth_sensitivity.py  how far one person can move these bounds
+    report.py              the sanitised data-dependent epsilon: the only data-dependent figure that is released
+    teachers.py            training on disjoint parts, in parallel and resumable
+    student.py             `PATE`, and `PrivatePrediction`, which answers queries without a student
+
+Neighbours, for all of it: one unit is added, removed or replaced. Every unit is in the part of one teacher, drawn
+uniformly and independently of all others, so that a neighbour changes the training set of one teacher, whose vote on
+each query may move from one class to another. (Parts of equal size would not do under add/remove: one person more
+would shift another one to a different part, and so change two teachers.)
+"""

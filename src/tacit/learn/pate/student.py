@@ -1,0 +1,446 @@
+"""`PATE`: a student that learns from the noisy labels of private teachers; and private prediction without a student.
+
+    model = tacit.learn.PATE(
+        RandomForestClassifier(), teachers=250, classes=["<=50K", ">50K"], queries=600, answers=300,
+        aggregator=tacit.learn.ConfidentGNMax(sigma=40, threshold=200, test_sigma=150),
+        student=RandomForestClassifier(), budget=budget, delta=1e-5,
+    ).fit(X, y, public=unlabelled)
+    model.predict(X_new), model.cost_, model.answered_, model.card_
+
+Promise: the budget is charged the data-independent cost of all `queries`, of which at most `answers` are answered,
+before the first label leaves (`pipeline.release`); what is learned afterwards, the student among it, is a function of
+the labels and public rows. Teachers are trained before the charge, as nothing leaves them (`teachers`); a training
+that is interrupted charges nothing. Data-dependent costs leave through `report=SanitisedReport(...)` alone: the votes
+are in no attribute of the model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Self, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+from tacit import pipeline
+from tacit.learn.pate import teachers as ensemble
+from tacit.learn.pate.aggregators import Aggregator, GNMax, InteractiveGNMax
+from tacit.learn.pate.report import SanitisedEpsilon, SanitisedReport
+from tacit.ledger import Budget
+from tacit.mechanisms.randomness import SIMULATED, SYSTEM, RandomSource
+from tacit.pipeline import CallerData, ReleaseOptions, StepAnchor, Work
+from tacit.pipeline.steps import start_digest, step_digest
+from tacit.privacy.arguments import instance
+from tacit.privacy.errors import EmptyInput, Exhausted, InvalidInput, NotFinite, OutOfRange, WrongType
+from tacit.privacy.events import Converted, Event
+from tacit.privacy.numbers import failure_probability, inside_unit_interval, whole
+
+UNLABELLED = -1
+"""The label of public rows without an answer, as in `sklearn.semi_supervised`."""
+
+
+class Answers(NamedTuple):
+    """What leaves: a label or UNLABELLED for each query, which of them teachers gave, and the sanitised epsilon."""
+
+    labels: NDArray[np.int64]
+    given: NDArray[np.bool_]
+    report: SanitisedEpsilon | None
+
+
+@dataclass(frozen=True)
+class PatePlan:
+    """The release plan of the answers to all queries (`pipeline.ReleasePlan`)."""
+
+    aggregator: Aggregator
+    classes: int
+    queries: int
+    answers: int
+    delta: float | None
+    report: SanitisedReport | None = None
+    votes: NDArray[np.int64] | None = None
+    probabilities: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None
+    """The student's predictions for all queries after training on the labels so far; for InteractiveGNMax."""
+    rounds: int = 1
+    answer_bytes = None
+    work = Work()
+
+    @property
+    def data(self) -> CallerData:
+        """The caller's own rows, which have no version."""
+        return CallerData()
+
+    @property
+    def event(self) -> Event:
+        """All tests and the greatest number of labels, counted at `delta`, with the report."""
+        plan = self.aggregator.plan(self.queries, self.answers)
+        if self.report is not None and self.delta is not None:
+            return self.report.event(plan, self.delta)
+        return plan if self.delta is None else Converted(plan, self.delta)
+
+    @property
+    def digest(self) -> str:
+        """The parameters of the release."""
+        parameters = (self.aggregator, self.classes, self.queries, self.answers, self.delta, self.report)
+        return hashlib.sha256(repr(parameters).encode()).hexdigest()
+
+    @property
+    def label(self) -> str:
+        """The aggregator and the number of queries."""
+        return f"PATE: {self.queries} queries by {type(self.aggregator).__name__}"
+
+    def check(self) -> None:
+        """Raise unless the report is defined for the aggregator."""
+        if self.report is not None:
+            if self.delta is None:
+                raise InvalidInput("a report needs a delta", name="delta")
+            self.report.check(self.aggregator, self.classes)
+
+    def run(self, options: ReleaseOptions) -> Answers:
+        """Ask one query after another until `answers` are answered."""
+        if self.votes is None:
+            raise EmptyInput("there are no votes to answer with", name="votes")
+        labels = np.full(self.queries, UNLABELLED, dtype=np.int64)
+        given = np.zeros(self.queries, dtype=np.bool_)
+        for chunk in np.array_split(np.arange(self.queries), self.rounds):
+            predicted = None if self.probabilities is None else self.probabilities(labels)
+            for query in chunk.tolist():
+                if int(given.sum()) == self.answers:
+                    break
+                label, given[query] = ask(self.aggregator, self.votes[query], predicted, query, options.source)
+                labels[query] = UNLABELLED if label is None else int(label)
+        report = None
+        if self.report is not None and self.delta is not None and isinstance(self.aggregator, GNMax):
+            report = self.report.release(self.aggregator, self.votes, self.delta, source=options.source)
+        return Answers(labels, given, report)
+
+    def encode(self, answer: Answers) -> bytes:
+        """Return nothing: answers about the caller's rows are not stored."""
+        return b""
+
+    def decode(self, kept: bytes) -> Answers:
+        """Raise: answers about the caller's rows are not stored."""
+        raise InvalidInput("answers of PATE are not stored")
+
+
+def ask(
+    aggregator: Aggregator, votes: Any, predicted: NDArray[Any] | None, query: int, source: RandomSource
+) -> tuple[Any, bool]:
+    """Return the label of one query or None, and whether it came from the teachers."""
+    if isinstance(aggregator, InteractiveGNMax) and predicted is not None:
+        return aggregator.compare(votes, predicted[query], source=source)
+    label = aggregator.release(votes, source=source)
+    return label, label is not None
+
+
+class _Ensemble(BaseEstimator):  # type: ignore[misc]
+    """What `PATE` and `PrivatePrediction` share: checks of the arguments, and teachers."""
+
+    _source: RandomSource = SYSTEM
+    teacher: Any
+    teachers: int
+    classes: Any
+    aggregator: Aggregator
+    budget: Budget
+    delta: float | None
+    queries: int
+    answers: int | None
+    jobs: int
+
+    def _plan(self, report: SanitisedReport | None = None) -> PatePlan:
+        """Check all parameters and return the plan, without votes."""
+        given: object = self.aggregator
+        if not isinstance(given, Aggregator):
+            raise WrongType("aggregator must be one of tacit.learn, such as GNMax(40)", name="aggregator", value=given)
+        instance("budget", self.budget, Budget, "a budget: budget=tacit.Budget(3, 1e-5)")
+        delta = None if self.delta is None else float(failure_probability("delta", self.delta))
+        queries = whole("queries", self.queries)
+        answers = queries if self.answers is None else whole("answers", self.answers)
+        if self.aggregator.test_event is None and answers != queries:
+            raise InvalidInput("this aggregator answers every query; leave answers= out", name="answers")
+        whole("teachers", self.teachers, at_least=2)
+        whole("jobs", self.jobs)
+        if report is not None:
+            instance("report", report, SanitisedReport, "a tacit.learn.SanitisedReport")
+        plan = PatePlan(self.aggregator, len(self._classes()), queries, answers, delta, report)
+        plan.check()
+        return plan
+
+    def _classes(self) -> NDArray[Any]:
+        classes = np.unique(np.asarray(self.classes))
+        if classes.ndim != 1 or len(classes) < 2 or len(classes) != len(np.asarray(self.classes)):
+            raise InvalidInput("classes must be at least two different labels", name="classes")
+        return classes
+
+    def _training(self, x: Any, y: Any, units: Any) -> ensemble.Training:
+        """Check the private rows and return the training of the teachers."""
+        rows, labels = _rows("X", x), np.asarray(y)
+        if labels.shape != (len(rows),):
+            raise WrongType("y must hold one label for each row of X", name="y", value=labels.shape)
+        classes = self._classes()
+        index = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
+        if bool((classes[index] != labels).any()):
+            raise InvalidInput("y has labels outside of the declared classes", name="y")
+        owners = np.arange(len(rows)) if units is None else np.asarray(units)
+        if owners.shape != (len(rows),):
+            raise WrongType("units must hold one unit for each row of X", name="units", value=owners.shape)
+        if len(np.unique(owners)) < self.teachers:
+            raise OutOfRange("there are fewer units than teachers", name="teachers", value=self.teachers)
+        return ensemble.Training(self.teacher, self.teachers, len(classes), rows, index, owners, self.jobs)
+
+    def _require_affordable(self, plan: PatePlan) -> None:
+        """Raise BudgetExceeded before teachers are trained in vain."""
+        if (refusal := self.budget.refusal(plan.event)) is not None:
+            raise refusal
+
+    def _describe(self, plan: PatePlan) -> str:
+        words = (
+            f"{plan.queries} queries to {self.teachers} teachers on disjoint parts of the data, at most {plan.answers} "
+            f"answered, by {plan.aggregator}. Protects one unit, whose rows are all in the part of one teacher. It "
+            f"cost {self.cost_.in_words(plan.event.relation)}."
+        )
+        return words + (f" {SIMULATED}" if self._source.simulated else "")
+
+    def __sklearn_clone__(self) -> Self:
+        """Return an unfitted copy that charges the same budget: a budget must not be copied."""
+        found = {
+            name: one if name == "budget" else clone(one, safe=False) for name, one in self.get_params(False).items()
+        }
+        return type(self)(**found)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        return tags
+
+
+class PATE(ClassifierMixin, _Ensemble):  # type: ignore[misc]
+    """A student of private teachers.
+
+    teacher             scikit-learn classifier, or function of X and y that returns a function from queries to labels
+    teachers            how many parts; every unit is in one of them
+    classes             all labels, public
+    aggregator          LNMax, GNMax, ConfidentGNMax or InteractiveGNMax
+    student             scikit-learn classifier
+    queries, answers    how many public rows are asked, the first ones, and how many of them are answered at most
+    delta               the delta at which the answers are counted; None for a pure budget
+    semi_supervised     "self-training": public rows without an answer get the student's own labels where it is sure
+                        (`confidence`); "student": the student takes all public rows, those without a label as -1, as in
+                        `sklearn.semi_supervised`; "none": answered rows only
+    report              SanitisedReport, or None: no data-dependent figure leaves
+    folder              where votes are kept, so that an interrupted training can be continued
+    rounds              how often InteractiveGNMax compares with a newly trained student
+    """
+
+    def __init__(
+        self,
+        teacher: Any = None,
+        *,
+        teachers: int = 250,
+        classes: Any = None,
+        aggregator: Any = None,
+        student: Any = None,
+        budget: Any = None,
+        delta: float | None = None,
+        queries: int = 500,
+        answers: int | None = None,
+        semi_supervised: str = "self-training",
+        confidence: float = 0.9,
+        report: SanitisedReport | None = None,
+        folder: Path | str | None = None,
+        jobs: int = 1,
+        rounds: int = 2,
+        purpose: str = "",
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        self.teacher, self.teachers, self.classes, self.aggregator = teacher, teachers, classes, aggregator
+        self.student, self.budget, self.delta = student, budget, delta
+        self.queries, self.answers, self.report = queries, answers, report
+        self.semi_supervised, self.confidence = semi_supervised, confidence
+        self.folder, self.jobs, self.rounds = folder, jobs, rounds
+        self.purpose, self.progress = purpose, progress
+
+    def preview(self) -> pipeline.Quote:
+        """Return what `fit` would charge, and spend nothing."""
+        return pipeline.preview(self._plan(self.report), self.budget)
+
+    def fit(self, X: Any, y: Any, *, public: Any, units: Any = None) -> Self:  # noqa: N803
+        """Train teachers on private rows, let them answer about public rows, and train the student.
+
+        `units` has the unit of each row; without it every row is a unit.
+        """
+        plan = self._plan(self.report)
+        inside_unit_interval("confidence", self.confidence)
+        if self.semi_supervised not in ("self-training", "student", "none"):
+            raise InvalidInput('semi_supervised must be "self-training", "student" or "none"', name="semi_supervised")
+        if not hasattr(self.student, "fit") or not hasattr(self.student, "get_params"):
+            raise WrongType("student must be a scikit-learn classifier", name="student")
+        training = self._training(X, y, units)
+        pool = _rows("public", public)
+        if pool.shape[1:] != training.x.shape[1:]:
+            raise WrongType("public rows must have the shape of the rows of X", name="public", value=pool.shape)
+        if len(pool) < plan.queries:
+            raise OutOfRange("there are fewer public rows than queries", name="queries", value=plan.queries)
+        ensemble.rehearse(self.teacher, plan.classes, pool)
+        self._require_affordable(plan)
+        folder = None if self.folder is None else Path(self.folder)
+        asked = pool[: plan.queries]
+        votes = training.votes(asked, self._source, folder=folder, progress=self.progress)
+        plan = self._with_votes(plan, votes, pool)
+        released = pipeline.release(plan, self.budget, ReleaseOptions(self.purpose, source=self._source))
+        self._learn(released.answer, pool)
+        self.cost_, self.permit_ = released.cost, released.permit
+        self.card_ = self._card(plan)
+        return self
+
+    def _with_votes(self, plan: PatePlan, votes: NDArray[np.int64], pool: Any) -> PatePlan:
+        interactive = isinstance(plan.aggregator, InteractiveGNMax)
+        opinion = (lambda labels: self._probabilities(labels, pool)) if interactive else None
+        rounds = whole("rounds", self.rounds) if interactive else 1
+        return PatePlan(
+            plan.aggregator, plan.classes, plan.queries, plan.answers, plan.delta, plan.report, votes, opinion, rounds
+        )
+
+    def _probabilities(self, labels: NDArray[np.int64], pool: Any) -> NDArray[np.float64]:
+        """Return the probabilities of all classes that a student with the labels so far gives to each query."""
+        count = len(self._classes())
+        uniform = np.full((len(labels), count), 1 / count)
+        if len(np.unique(labels[labels != UNLABELLED])) < 2:
+            return uniform
+        student = self._student(labels, pool)
+        found = np.zeros_like(uniform)
+        found[:, student.classes_] = student.predict_proba(pool[: len(labels)])
+        return found
+
+    def _student(self, labels: NDArray[np.int64], pool: Any) -> Any:
+        """Return a student trained on labels of the first public rows, and on the others as `semi_supervised` says."""
+        known = np.flatnonzero(labels != UNLABELLED)
+        student = clone(self.student)
+        if self.semi_supervised == "none":
+            return student.fit(pool[known], labels[known])
+        everything = np.full(len(pool), UNLABELLED, dtype=np.int64)
+        everything[known] = labels[known]
+        if self.semi_supervised == "self-training":
+            student = SelfTrainingClassifier(student, threshold=float(self.confidence))
+        return student.fit(pool, everything)
+
+    def _learn(self, answers: Answers, pool: Any) -> None:
+        """Train the student on what was released, and set the attributes of a fitted estimator."""
+        self.classes_ = self._classes()
+        self.answered_ = np.flatnonzero(answers.given)
+        self.labels_ = self.classes_[answers.labels[self.answered_]]
+        self.sanitised_ = answers.report
+        self.n_features_in_ = int(np.prod(pool.shape[1:]))
+        if len(np.unique(answers.labels[answers.labels != UNLABELLED])) < 2:
+            self.student_ = None
+        else:
+            self.student_ = self._student(answers.labels, pool)
+
+    def _card(self, plan: PatePlan) -> str:
+        words = f"A student of {self._describe(plan)}"
+        return words if self.sanitised_ is None else f"{words} For this data set: {self.sanitised_}."
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
+        """Return the student's labels: post-processing, free of cost."""
+        rows = _rows("X", X)
+        if self.student_ is None:  # too few answers to learn from: the only label there is, or the first class
+            only = self.labels_[0] if len(self.labels_) else self.classes_[0]
+            return np.full(len(rows), only, dtype=self.classes_.dtype)
+        return np.asarray(self.classes_[np.asarray(self.student_.predict(rows), dtype=np.int64)])
+
+
+class PrivatePrediction(_Ensemble):
+    """Answers queries by the teachers themselves, without a student; the parameters are those of `PATE`.
+
+    All `queries` are charged when the teachers are trained. Every answer is noted with the permit before it leaves, so
+    that the right to ask is not doubled by a copy. The teachers are private: a fitted object cannot be pickled.
+    """
+
+    def __init__(
+        self,
+        teacher: Any = None,
+        *,
+        teachers: int = 250,
+        classes: Any = None,
+        aggregator: Any = None,
+        budget: Any = None,
+        delta: float | None = None,
+        queries: int = 500,
+        answers: int | None = None,
+        jobs: int = 1,
+        purpose: str = "",
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        self.teacher, self.teachers, self.classes, self.aggregator = teacher, teachers, classes, aggregator
+        self.budget, self.delta, self.queries, self.answers = budget, delta, queries, answers
+        self.jobs, self.purpose, self.progress = jobs, purpose, progress
+
+    def fit(self, X: Any, y: Any, *, units: Any = None) -> Self:  # noqa: N803
+        """Train the teachers, and charge all queries."""
+        plan = self._plan()
+        training = self._training(X, y, units)
+        self._require_affordable(plan)
+        models = training.models(self._source, self.progress)
+        permit = pipeline.begin(plan, self.budget, ReleaseOptions(self.purpose, source=self._source))
+        self._anchor = StepAnchor(self.budget, permit.id, plan.queries)
+        self._digest = start_digest(self._source.read(32))
+        self._anchor.begin(self._digest)
+        self._models, self._plan_of, self._shape = models, plan, training.x.shape[1:]
+        self.classes_, self.cost_, self.permit_ = self._classes(), permit.cost, permit
+        self.asked_ = self.answered_ = 0
+        self.card_ = f"Private prediction: {self._describe(plan)}"
+        return self
+
+    def predict(self, X: Any) -> np.ma.MaskedArray[Any, Any]:  # noqa: N803
+        """Return a label for each row, masked where there is none.
+
+        If fewer queries are left than rows, or no answers, Exhausted is raised and nothing is asked.
+        """
+        rows, plan = _rows("X", X), self._plan_of
+        if rows.shape[1:] != self._shape:
+            raise WrongType("rows must have the shape of those that were learned from", name="X", value=rows.shape)
+        if self.asked_ + len(rows) > plan.queries or self.answered_ >= plan.answers:
+            raise Exhausted(
+                f"{plan.queries} queries and {plan.answers} answers were charged, of which "
+                f"{plan.queries - self.asked_} and {plan.answers - self.answered_} are left",
+                accepted="ask fewer rows, or fit again with a new charge",
+            )
+        every = np.stack([ensemble.ballots(model, plan.classes, rows) for model in self._models])
+        votes = ensemble.count_votes(every, plan.classes)
+        labels = np.zeros(len(rows), dtype=np.int64)
+        silent = np.ones(len(rows), dtype=np.bool_)
+        for index in range(len(rows)):
+            if self.answered_ == plan.answers:
+                break
+            label, is_given = ask(plan.aggregator, votes[index], None, 0, self._source)
+            self._advance()
+            if is_given:
+                labels[index], silent[index] = int(label), False
+                self.answered_ += 1
+        return np.ma.MaskedArray(self.classes_[labels], mask=silent)
+
+    def _advance(self) -> None:
+        """Note one more query with the permit, before its answer leaves."""
+        after = step_digest(self._digest, self._source.read(32))
+        self._anchor.advance(self.asked_ + 1, after, self._digest)
+        self._digest = after
+        self.asked_ += 1
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        if hasattr(self, "_models"):
+            raise WrongType("private prediction holds private teachers and cannot be copied or pickled")
+        return super().__reduce_ex__(protocol)
+
+
+def _rows(name: str, values: Any) -> NDArray[Any]:
+    """Return rows as an array of finite numbers, or of anything that is not a float."""
+    rows = np.asarray(values)
+    if rows.ndim < 2 or not len(rows):
+        raise WrongType(f"{name} must be rows of features", name=name, value=rows.shape)
+    if rows.dtype.kind == "f" and not bool(np.isfinite(rows).all()):
+        raise NotFinite(f"{name} has values that are NaN or infinite", name=name)
+    return rows

@@ -1,0 +1,254 @@
+"""PATE charges before it answers, learns from answers alone, and shows the sanitised data-dependent epsilon only."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+import tacit
+from tacit.learn import (
+    PATE,
+    ConfidentGNMax,
+    GNMax,
+    InteractiveGNMax,
+    LNMax,
+    PrivatePrediction,
+    SanitisedReport,
+)
+from tacit.learn.pate import student as module
+from tacit.learn.pate.report import SanitisedEpsilon
+from tacit.mechanisms.simulation import SeededSource
+from tacit.privacy.errors import BudgetExceeded, Exhausted, InvalidInput, NotFinite, OutOfRange, WrongType
+from tacit.privacy.events import Converted
+
+RNG = np.random.default_rng(3)
+CENTRES = np.array([[0, 0], [6, 0], [0, 6]])
+LABELS = np.array(["a", "b", "c"])
+
+
+def rows(count: int) -> tuple[np.ndarray, np.ndarray]:
+    which = RNG.integers(3, size=count)
+    return CENTRES[which] + RNG.normal(size=(count, 2)), LABELS[which]
+
+
+X, Y = rows(1200)
+PUBLIC, TRUE = rows(400)
+CONFIDENT = ConfidentGNMax(8, threshold=30, test_sigma=20)
+REPORT = SanitisedReport(order=4, sigma=6, beta=0.05)
+
+
+def pate(budget: tacit.Budget | None = None, **changes: Any) -> PATE:
+    settings = {
+        "teachers": 50, "classes": ["c", "a", "b"], "aggregator": CONFIDENT, "student": GaussianNB(), "delta": 1e-6,
+        "queries": 60, "answers": 40, "budget": budget or tacit.Budget(20, 1e-4), **changes,
+    }  # fmt: skip
+    model = PATE(GaussianNB(), **settings)
+    model._source = SeededSource(5)
+    return model
+
+
+@pytest.mark.parametrize("aggregator", [CONFIDENT, GNMax(8), LNMax(4), InteractiveGNMax(8, 30, 20, certainty=0.9)])
+def test_a_student_learns_what_the_teachers_know(aggregator: Any) -> None:
+    answers = 40 if aggregator.test_event is not None else None
+    model = pate(tacit.Budget(60, 1e-4), aggregator=aggregator, answers=answers).fit(X, Y, public=PUBLIC)
+    assert model.score(PUBLIC, TRUE) > 0.95
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert (model.labels_ == TRUE[model.answered_]).mean() > 0.8
+    assert "50 teachers" in model.card_
+    assert "reproducible" in model.card_
+
+
+@pytest.mark.parametrize("semi_supervised", ["self-training", "none"])
+def test_the_budget_is_charged_what_the_preview_says_and_counted_at_delta(semi_supervised: str) -> None:
+    budget = tacit.Budget(20, 1e-4)
+    model = pate(budget, semi_supervised=semi_supervised)
+    quote = model.preview()
+    assert budget.spent().epsilon == 0
+    model.fit(X, Y, public=PUBLIC)
+    assert quote == model.cost_
+    assert list(budget.events) == [Converted(CONFIDENT.plan(60, 40), 1e-6)]
+    assert len(model.answered_) <= 40
+
+
+def test_no_label_leaves_before_the_charge(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget, seen = tacit.Budget(20, 1e-4), []
+
+    def watched(*arguments: Any) -> Any:
+        seen.append(budget.spent().epsilon)
+        return ask(*arguments)
+
+    ask = module.ask
+    monkeypatch.setattr(module, "ask", watched)
+    pate(budget).fit(X, Y, public=PUBLIC)
+    assert len(seen) > 0
+    assert min(seen) > 0
+
+
+def test_a_report_is_charged_and_is_the_only_figure_that_depends_on_the_votes() -> None:
+    budget = tacit.Budget(20, 1e-4)
+    model = pate(budget, report=REPORT).fit(X, Y, public=PUBLIC)
+    plain = pate(tacit.Budget(20, 1e-4)).fit(X, Y, public=PUBLIC)
+    assert model.cost_.epsilon > plain.cost_.epsilon
+    assert model.sanitised_.delta == 1e-6
+    assert plain.sanitised_ is None
+    assert "sanitised" in model.card_
+
+
+def test_neither_votes_nor_raw_bounds_are_kept_in_a_fitted_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw: list[float] = []
+    compute = tacit.learn.pate.report.data_dependent
+
+    def watched(*arguments: Any) -> Any:
+        found = compute(*arguments)
+        raw.append(found[0])
+        return found
+
+    monkeypatch.setattr("tacit.learn.pate.report.data_dependent", watched)
+    model = pate(report=REPORT).fit(X, Y, public=PUBLIC)
+    assert len(raw) == 1
+    kept = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    assert set(kept) == {
+        "classes_", "answered_", "labels_", "sanitised_", "n_features_in_", "student_", "cost_", "permit_", "card_",
+    }  # fmt: skip
+    figures = [value for value in vars(model.sanitised_).values() if isinstance(value, float)]
+    bounds = [tacit.learn.pate.report.epsilon_of_renyi(4, raw[0] + own, 1e-6) for own in (0, REPORT.renyi(4))]
+    assert all(abs(figure - bound) > 1e-12 for figure in figures for bound in (*raw, *bounds))
+    assert isinstance(model.sanitised_, SanitisedEpsilon)
+
+
+@pytest.mark.parametrize("aggregator", [LNMax(4), InteractiveGNMax(8, 30, 20, certainty=0.9)])
+def test_a_report_without_an_analysis_is_refused_before_the_charge(aggregator: Any) -> None:
+    budget = tacit.Budget(60, 1e-4)
+    answers = 40 if aggregator.test_event is not None else None
+    with pytest.raises(WrongType, match="no smooth sensitivity"):
+        pate(budget, aggregator=aggregator, answers=answers, report=REPORT).fit(X, Y, public=PUBLIC)
+    assert not budget.events
+
+
+def test_a_report_whose_conditions_fail_is_refused_before_the_charge() -> None:
+    budget = tacit.Budget(60, 1e-4)
+    report = SanitisedReport(order=60, sigma=6, beta=0.005)
+    with pytest.raises(OutOfRange):
+        pate(budget, report=report, aggregator=ConfidentGNMax(2, 30, 20)).fit(X, Y, public=PUBLIC)
+    assert not budget.events
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error"),
+    [
+        ({"order": 1.0, "sigma": 6, "beta": 0.02}, OutOfRange),
+        ({"order": 65, "sigma": 6, "beta": 0.001}, OutOfRange),
+        ({"order": 14, "sigma": 6, "beta": 0.05}, OutOfRange),
+        ({"order": 14, "sigma": 0, "beta": 0.01}, InvalidInput),
+    ],
+)
+def test_a_report_with_parameters_without_a_bound_is_refused(parameters: dict[str, float], error: Any) -> None:
+    with pytest.raises(error):
+        SanitisedReport(**parameters)
+
+
+BAD: list[tuple[dict[str, Any], dict[str, Any], type[Exception]]] = [
+    ({"y": np.where(Y == "a", "z", Y)}, {}, InvalidInput),
+    ({"y": Y[:-1]}, {}, WrongType),
+    ({"X": np.where(np.isclose(X, X[3, 1]), np.nan, X)}, {}, NotFinite),
+    ({"X": X[:, 0]}, {}, WrongType),
+    ({"units": np.zeros(1200)}, {}, OutOfRange),
+    ({"units": np.zeros(7)}, {}, WrongType),
+    ({"public": PUBLIC[:, :1]}, {}, WrongType),
+    ({"public": PUBLIC[:10]}, {}, OutOfRange),
+    ({}, {"classes": ["a", "a", "b"]}, InvalidInput),
+    ({}, {"classes": ["a"]}, InvalidInput),
+    ({}, {"aggregator": "gnmax"}, WrongType),
+    ({}, {"queries": 0}, OutOfRange),
+    ({}, {"answers": 61}, OutOfRange),
+    ({}, {"aggregator": GNMax(8)}, InvalidInput),
+    ({}, {"delta": 2.0}, OutOfRange),
+    ({}, {"student": None}, WrongType),
+    ({}, {"teacher": "forest"}, WrongType),
+    ({}, {"teachers": 1}, OutOfRange),
+    ({}, {"confidence": 2.0}, OutOfRange),
+    ({}, {"semi_supervised": "gan"}, InvalidInput),
+]
+
+
+@pytest.mark.parametrize(("arguments", "settings", "error"), BAD)
+def test_bad_input_is_refused_before_the_charge(
+    arguments: dict[str, Any], settings: dict[str, Any], error: type[Exception]
+) -> None:
+    budget = tacit.Budget(20, 1e-4)
+    given = {"X": X, "y": Y, "public": PUBLIC, **arguments}
+    with pytest.raises(error):
+        pate(budget).set_params(**settings).fit(given.pop("X"), given.pop("y"), **given)
+    assert not budget.events
+
+
+def test_too_small_a_budget_is_refused_before_teachers_are_trained() -> None:
+    def never(x: Any, y: Any) -> Any:
+        assert len(x) <= 64, "trained on private rows"
+        return lambda queries: np.zeros(len(queries))
+
+    with pytest.raises(BudgetExceeded):
+        pate(tacit.Budget(0.1, 1e-4)).set_params(teacher=never).fit(X, Y, public=PUBLIC)
+
+
+def test_too_few_answers_to_learn_from_give_a_constant_student() -> None:
+    silent = ConfidentGNMax(8, threshold=10_000, test_sigma=20)
+    model = pate(aggregator=silent).fit(X, Y, public=PUBLIC)
+    assert len(model.answered_) == 0
+    assert set(model.predict(PUBLIC)) == {"a"}
+
+
+def test_parameters_are_those_of_scikit_learn() -> None:
+    model = pate()
+    assert clone(model).get_params()["teachers"] == 50
+    assert clone(model).budget is model.budget
+    assert model.set_params(queries=70).queries == 70
+
+
+def prediction(budget: tacit.Budget, **changes: Any) -> PrivatePrediction:
+    settings = {
+        "teachers": 50, "classes": LABELS, "aggregator": GNMax(6), "budget": budget, "delta": 1e-6, "queries": 20,
+        **changes,
+    }  # fmt: skip
+    model = PrivatePrediction(LogisticRegression(), **settings)
+    model._source = SeededSource(6)
+    return model.fit(X[:600], Y[:600])
+
+
+def test_private_predictions_are_charged_once_for_all_queries() -> None:
+    budget = tacit.Budget(30, 1e-4)
+    model = prediction(budget)
+    spent = budget.spent().epsilon
+    found = model.predict(PUBLIC[:15])
+    assert (found == TRUE[:15]).mean() > 0.8
+    assert 0 < budget.spent().epsilon == spent <= model.cost_.epsilon
+    with pytest.raises(Exhausted, match="5 "):
+        model.predict(PUBLIC[:6])
+    model.predict(PUBLIC[:5])
+    with pytest.raises(Exhausted):
+        model.predict(PUBLIC[:1])
+
+
+def test_private_predictions_end_with_the_charged_answers() -> None:
+    sure = ConfidentGNMax(6, threshold=-1000, test_sigma=20)
+    model = prediction(tacit.Budget(30, 1e-4), aggregator=sure, answers=3)
+    found = model.predict(PUBLIC[:10])
+    assert found.mask.tolist() == [False] * 3 + [True] * 7
+    with pytest.raises(Exhausted):
+        model.predict(PUBLIC[:1])
+
+
+def test_private_teachers_cannot_be_copied() -> None:
+    model = prediction(tacit.Budget(30, 1e-4))
+    for copying in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(WrongType, match="cannot be copied"):
+            copying(model)
+    with pytest.raises(WrongType, match="shape"):
+        model.predict(PUBLIC[:, :1])

@@ -1,0 +1,141 @@
+"""Every unit is in one part, and whatever a teacher does, one part moves one vote."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from tacit.learn.pate.teachers import Training, draw_parts, fit_teacher, rehearse, require_disjoint
+from tacit.mechanisms.simulation import SeededSource
+from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 2))
+Y = (X[:, 0] > 0).astype(np.int64)
+UNITS = np.repeat(np.arange(100), 3)
+QUERIES = RNG.normal(size=(20, 2))
+
+
+def nearest_mean(x: np.ndarray, y: np.ndarray) -> Any:
+    """A teacher that is a function: what torch users write."""
+    means = np.stack([x[y == label].mean(axis=0) for label in (0, 1)])
+    return lambda queries: np.argmin(((queries[:, None] - means) ** 2).sum(axis=2), axis=1)
+
+
+def training(teacher: Any = None, **changes: Any) -> Training:
+    settings = {"teachers": 10, "classes": 2, "x": X, "y": Y, "units": UNITS, **changes}
+    return Training(teacher or LogisticRegression(), **settings)
+
+
+def test_all_rows_of_a_unit_are_in_one_part() -> None:
+    parts = draw_parts(UNITS, 10, SeededSource(1))
+    require_disjoint(UNITS, parts)
+    assert len(np.unique(parts)) == 10
+
+
+def test_a_unit_in_two_parts_is_noticed() -> None:
+    parts = draw_parts(UNITS, 10, SeededSource(1))
+    parts[0] = (parts[0] + 1) % 10
+    with pytest.raises(InvalidInput, match="two teachers"):
+        require_disjoint(UNITS, parts)
+
+
+def test_parts_drawn_by_row_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_row(units: np.ndarray, teachers: int, source: Any) -> np.ndarray:
+        return np.arange(len(units)) % teachers
+
+    monkeypatch.setattr("tacit.learn.pate.teachers.draw_parts", by_row)
+    with pytest.raises(InvalidInput, match="two teachers"):
+        training().votes(QUERIES, SeededSource(1))
+
+
+def test_fewer_units_than_teachers_are_refused() -> None:
+    with pytest.raises(OutOfRange, match="units"):
+        draw_parts(UNITS, 101, SeededSource(1))
+
+
+@pytest.mark.parametrize("teacher", [LogisticRegression(), nearest_mean])
+def test_every_teacher_votes_once_on_each_query(teacher: Any) -> None:
+    votes = training(teacher).votes(QUERIES, SeededSource(1))
+    assert votes.shape == (20, 2)
+    assert (votes.sum(axis=1) == 10).all()
+    assert ((votes[:, 1] > 5) == (QUERIES[:, 0] > 0)).mean() > 0.8
+
+
+def test_removing_one_unit_moves_at_most_one_vote_of_each_query() -> None:
+    votes = training().votes(QUERIES, SeededSource(1))
+    parts = draw_parts(UNITS, 10, SeededSource(1))
+    for gone in (0, 57):
+        stays = gone != UNITS
+        fewer = training(x=X[stays], y=Y[stays], units=UNITS[stays])
+        found = np.concatenate([one for _, one in sorted(fewer._run(_vote, parts[stays]))]).reshape(10, -1)
+        counts = np.stack([(found == label).sum(axis=0) for label in (0, 1)], axis=1)
+        assert np.abs(counts - votes).sum(axis=1).max() <= 2
+
+
+def _vote(index: int, x: np.ndarray, y: np.ndarray) -> tuple[int, np.ndarray]:
+    return index, np.asarray(LogisticRegression().fit(x, y).predict(QUERIES))
+
+
+@pytest.mark.parametrize("failing", ["fit", "predict", "labels", "shape"])
+def test_a_teacher_that_fails_votes_for_one_class(failing: str) -> None:
+    def broken(x: np.ndarray, y: np.ndarray) -> Any:
+        if failing == "fit":
+            raise RuntimeError("no convergence")
+        if failing == "predict":
+            return lambda queries: 1 / 0
+        return lambda queries: np.full(len(queries) + (failing == "shape"), 7)
+
+    votes = training(broken).votes(QUERIES, SeededSource(1))
+    assert (votes == [10, 0]).all()
+
+
+def test_a_part_with_one_class_votes_for_it() -> None:
+    votes = training(y=np.ones(300, dtype=np.int64)).votes(QUERIES, SeededSource(1))
+    assert (votes == [0, 10]).all()
+
+
+def test_a_broken_teacher_is_found_on_public_rows() -> None:
+    def broken(x: np.ndarray, y: np.ndarray) -> Any:
+        raise RuntimeError("no convergence")
+
+    with pytest.raises(InvalidInput, match="no convergence"):
+        rehearse(broken, 2, QUERIES)
+    with pytest.raises(WrongType, match="one label"):
+        rehearse(lambda x, y: lambda queries: np.zeros(3), 2, QUERIES)
+    with pytest.raises(WrongType, match="scikit-learn"):
+        fit_teacher("forest", X, Y)
+
+
+def test_a_folder_keeps_votes_that_only_the_owner_can_read(tmp_path: Path) -> None:
+    folder, shares = tmp_path / "teachers", []
+    first = training().votes(QUERIES, SeededSource(1), folder=folder, progress=shares.append)
+    assert shares == [one / 10 for one in range(1, 11)]
+    files = list(folder.iterdir())
+    assert len(files) == 12
+    assert all(stat.S_IMODE(one.stat().st_mode) == 0o600 for one in files)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    again = training().votes(QUERIES, SeededSource(2), folder=folder)
+    assert (again == first).all()
+
+
+def test_a_folder_of_other_data_is_refused(tmp_path: Path) -> None:
+    training().votes(QUERIES, SeededSource(1), folder=tmp_path / "teachers")
+    for other in (training(y=1 - Y), training(LogisticRegression(C=2)), training(teachers=11)):
+        with pytest.raises(InvalidInput, match="other data"):
+            other.votes(QUERIES, SeededSource(1), folder=tmp_path / "teachers")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    with pytest.raises(InvalidInput, match="not empty"):
+        training().votes(QUERIES, SeededSource(1), folder=tmp_path / "mine")
+
+
+@pytest.mark.soak
+def test_teachers_in_several_processes_vote_as_in_one() -> None:
+    one, two = (training(jobs=jobs).votes(QUERIES, SeededSource(1)) for jobs in (1, 2))
+    assert (one == two).all()
