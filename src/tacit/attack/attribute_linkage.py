@@ -7,20 +7,26 @@ skewness      the shares of values among those alike differ from the shares in t
 composition   two tables about the same people leave one value that is possible in both (Ganta et al. 2008)
 
 With a register, what is measured is about its people: the values of all records that fit a person.
+
+A sensitive cell that is missing or generalised stands for the values of the tables that fit it, in proportion to how
+often these occur, and unless it lists its values also for one that occurs nowhere (`UNSEEN`): it makes nothing certain.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from tacit.attack.finding import Measurement, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
-from tacit.attack.linkage import Matcher
+from tacit.attack.linkage import Matcher, fits, is_generalised, is_missing, list_of
 from tacit.attack.records import Records
 from tacit.attack.targets import DoesNotFit, Table
 from tacit.privacy.errors import InvalidInput
+
+UNSEEN: Final = object()
+"""A value that is shown in no record."""
 
 
 @attack(
@@ -32,10 +38,14 @@ from tacit.privacy.errors import InvalidInput
 )
 def infer(target: Table, setting: Setting) -> Outcome:
     """Return how many people have one possible sensitive value, and how much the others' became likelier."""
-    everybody = Counter(target.records[stated(target.sensitive, "sensitive")].tolist())
-    people = _possible_values(target, target.register)
+    meaning = _Meaning([target] if target.other is None else [target, target.other])
+    everybody = Counter[Any]()
+    for cell in target.records[stated(target.sensitive, "sensitive")].tolist():
+        everybody.update(meaning.of(cell))
+    people = _possible_values(target, target.register, meaning)
     if target.other is not None:
-        others = _possible_values(target.other, target.register if target.register is not None else target.records)
+        where = target.register if target.register is not None else target.records
+        others = _possible_values(target.other, where, meaning)
         if len(others) != len(people):
             raise DoesNotFit("two tables about the same people need a register of them", name="other")
         joint = [Counter({value: min(one[value], other[value]) for value in one if value in other})
@@ -45,10 +55,10 @@ def infer(target: Table, setting: Setting) -> Outcome:
     known = [one for one in joint if one]
     if not known:
         raise DoesNotFit("no person of the register fits a record of the table", name="register")
-    alone = sum(len(one) == 1 for one in known)
+    alone = sum(map(_is_certain, known))
     of_two = sum(len(one) == 2 for one in known)
     guessed, distance = zip(*(_skew(one, everybody) for one in known), strict=True)
-    prior = everybody.most_common(1)[0][1] / target.records.size
+    prior = _likeliest(everybody)[1] / target.records.size
     measurements = [
         Measurement("share of people with one possible value", alone / len(known), baseline=0.0),
         Measurement("share of people with one of two values left", of_two / len(known)),
@@ -56,7 +66,7 @@ def infer(target: Table, setting: Setting) -> Outcome:
         Measurement("greatest distance from the whole table (t)", max(distance)),
     ]
     if target.other is not None:
-        before = sum(len(one) == 1 for one in people if one) / len(known)
+        before = sum(map(_is_certain, people)) / len(known)
         measurements.append(Measurement("share with one possible value, from one table", before))
     if isinstance(target.truth, list):
         measurements.append(_scored(_true_values(target, target.truth), joint, prior))
@@ -67,32 +77,64 @@ def infer(target: Table, setting: Setting) -> Outcome:
         "everybody was attacked: the share is exact",
         power_of_share("a table in which every value is certain", setting),
         worst=_worst(target, joint),
-        details={"people": len(known), "values": len(everybody)},
+        details={"people": len(known), "values": len(everybody.keys() - {UNSEEN})},
         bounds="a share of people whose value is certain",
     )
 
 
-def _possible_values(table: Table, people: Records | None) -> list[Counter[Any]]:
+class _Meaning:
+    """The values that a sensitive cell stands for, each with a share of 1."""
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        cells = [one for table in tables for one in table.records[stated(table.sensitive, "sensitive")].tolist()]
+        self._shown = Counter(one for one in cells if not is_generalised(one))
+        texts = set(map(str, self._shown))
+        self._shown.update({part: 0 for cell in cells for part in list_of(cell) or () if part not in texts})
+        self._known: dict[Any, Counter[Any]] = {}
+
+    def of(self, cell: Any) -> Counter[Any]:
+        """Return the shares of the values; a generalised cell's are those of the tables, none of them 0."""
+        if not is_generalised(cell):
+            return Counter({cell: 1})
+        if cell not in self._known:
+            fitting: list[Any] = [one for one in self._shown if fits(cell, one)]
+            fitting += [UNSEEN] if list_of(cell) is None else []
+            total = sum(self._shown[one] + 1 for one in fitting)
+            self._known[cell] = Counter({one: (self._shown[one] + 1) / total for one in fitting})
+        return self._known[cell]
+
+
+def _possible_values(table: Table, people: Records | None, meaning: _Meaning) -> list[Counter[Any]]:
     """Return the sensitive values of the records that fit each person: of the table itself if there is no register."""
     columns, sensitive = stated(table.quasi_identifiers, "quasi_identifiers"), stated(table.sensitive, "sensitive")
     alike: dict[tuple[Any, ...], Counter[Any]] = defaultdict(Counter)
-    for row, value in zip(table.records.rows(columns), table.records[sensitive].tolist(), strict=True):
-        alike[row][value] += 1
-    if people is None:
-        return [alike[row] for row in table.records.rows(columns)]
-    found = [Counter[Any]() for _ in range(people.size)]
-    matcher = Matcher(people, columns)
+    for row, cell in zip(table.records.rows(columns), table.records[sensitive].tolist(), strict=True):
+        alike[row].update(meaning.of(cell))
+    asked = (table.records if people is None else people).rows(columns)
+    rows = list(dict.fromkeys(asked))
+    found = {row: Counter[Any]() for row in rows}
+    matcher = Matcher(Records(dict(zip(columns, zip(*rows, strict=True), strict=True))), columns)
     for row, values in alike.items():
-        for person in matcher.people(row):
-            found[person].update(values)
-    return found
+        for place in matcher.possible(row):
+            found[rows[place]].update(values)
+    return [found[row] for row in asked]
+
+
+def _is_certain(values: Counter[Any]) -> bool:
+    return len(values) == 1 and UNSEEN not in values
+
+
+def _likeliest(values: Counter[Any]) -> tuple[Any, float]:
+    """Return the likeliest of the values that are shown, and its weight; UNSEEN and 0 if there are none."""
+    shown = [(one, weight) for one, weight in values.most_common() if one is not UNSEEN]
+    return shown[0] if shown else (UNSEEN, 0.0)
 
 
 def _skew(values: Counter[Any], everybody: Counter[Any]) -> tuple[float, float]:
     """Return the share of the likeliest value, and the total variation distance from the whole table."""
     held, whole = values.total(), everybody.total()
     distance = sum(abs(values[one] / held - everybody[one] / whole) for one in everybody) / 2
-    return values.most_common(1)[0][1] / held, distance
+    return _likeliest(values)[1] / held, distance
 
 
 def _true_values(target: Table, truth: list[Any]) -> list[Any]:
@@ -103,14 +145,14 @@ def _true_values(target: Table, truth: list[Any]) -> list[Any]:
     if len(truth) != target.records.size or not set(names) & set(truth):
         return truth
     values = dict(zip(truth, target.records[stated(target.sensitive, "sensitive")].tolist(), strict=True))
-    return [values.get(name) for name in names]
+    return [None if is_missing(name) else values.get(name) for name in names]
 
 
 def _scored(truth: Sequence[Any], people: Sequence[Counter[Any]], prior: float) -> Measurement:
     if len(truth) != len(people):
         raise InvalidInput("truth must hold the sensitive value of each person", name="truth")
-    known = [(one, value) for one, value in zip(people, truth, strict=True) if value is not None]
-    right = sum(bool(one) and one.most_common(1)[0][0] == value for one, value in known)
+    known = [(one, value) for one, value in zip(people, truth, strict=True) if not is_generalised(value)]
+    right = sum(_likeliest(one)[0] == value for one, value in known)
     return Measurement("values guessed right", right / max(len(known), 1), baseline=prior)
 
 
@@ -124,6 +166,6 @@ def _worst(target: Table, people: Sequence[Counter[Any]]) -> tuple[dict[str, Any
     columns = target.quasi_identifiers or ()
     shown: list[dict[str, Any]] = []
     for row, values in zip(where.rows(columns), people, strict=True):
-        if len(values) == 1 and len(shown) < 5:
+        if _is_certain(values) and len(shown) < 5:
             shown.append({**dict(zip(columns, row, strict=True)), "revealed": next(iter(values))})
     return tuple(shown)

@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse, stats
+from scipy.sparse.linalg import LinearOperator, cg
 
 from tacit.attack.finding import Measurement, Series, ThreatModel
 from tacit.attack.guesses import score, twins, worst
@@ -119,6 +120,18 @@ def decode(subsets: Subsets, answers: Numbers) -> Numbers:
     return point
 
 
+def linear_estimates(subsets: Subsets, answers: Numbers) -> Numbers:
+    """Return each person's secret by least squares without limits, up to a constant: linear in the answers."""
+
+    def product(point: Numbers) -> Numbers:
+        sums = subsets.sums(point)
+        return subsets.totals(sums - sums.mean())
+
+    shape = (subsets.people, subsets.people)
+    found, _ = cg(LinearOperator(shape, matvec=product), subsets.totals(answers - answers.mean()), maxiter=ITERATIONS)
+    return np.asarray(found)
+
+
 def _largest_eigenvalue(product: Callable[[Numbers], Numbers], size: int) -> float:
     """Return the largest eigenvalue of a positive matrix by power iterations, with a margin."""
     vector, value = np.cos(np.arange(size) ** 2), 1.0  # a start without a pattern
@@ -193,7 +206,10 @@ def _decoded(target: QueryInterface, setting: Setting, each: int, solve: Solve) 
     deviation = float((answers - asked.sums(interface.truth)).std())
     predicted = predicted_recovery(len(answers), target.people, deviation)
     planted, null = twins(interface, asked.sums, setting, lambda found: solve(asked, found) > 0.5)
-    scored = score(interface, point > 0.5, planted, null, setting, predicted=predicted)
+    scored = score(
+        interface, point > 0.5, planted, null, setting,
+        estimates=linear_estimates(asked, answers), everybody=float(answers[0]), predicted=predicted,
+    )  # fmt: skip
     return Outcome(
         _threat(interface, "who the people are"),
         (scored.measurement, Measurement("standard deviation of the noise", deviation)),
@@ -255,7 +271,10 @@ def exhaust(target: QueryInterface, setting: Setting) -> Outcome:
     consistent = int((distances <= error + 1e-9).sum())
     wrong = int((guessed != interface.truth).sum())
     planted, null = twins(interface, lambda secrets: every[1:] @ secrets.astype(np.float64), setting, fitting)
-    scored = score(interface, guessed, planted, null, setting)
+    scored = score(
+        interface, guessed, planted, null, setting,
+        estimates=linear_estimates(Subsets.of(every[1:]), answers), everybody=float(answers[-1]),
+    )  # fmt: skip
     return Outcome(
         _threat(interface, "who the people are"),
         (

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tacit.attack.decoding import Subsets, decode
+from tacit.attack.decoding import Subsets, decode, linear_estimates
 from tacit.attack.finding import Measurement, ThreatModel
 from tacit.attack.guesses import exact_counts, score, twins, worst
 from tacit.attack.kit import Outcome, Setting, attack, stated
@@ -23,6 +23,7 @@ TARGETS: Final = (30, 100, 500)
 """How many people are attacked, by effort."""
 REPEATS: Final = 10
 PRIME: Final = 2_147_483_647
+FACTOR_MAX: Final = 2**15
 _ACCESS: Final = "counts of subsets"
 
 
@@ -93,9 +94,12 @@ def _differences(target: QueryInterface, setting: Setting, repeats: int) -> Outc
 
     found = differences(answers)
     planted, (null, _) = twins(interface, exact_counts(used), setting, guess)
-    scored = score(interface, guess(answers), planted, (null, interface.truth[people]), setting, people)
-    errors = found - interface.truth[people]
     pairs = answers[: 2 * repeats * done].reshape(done, repeats, 2)
+    scored = score(
+        interface, guess(answers), planted, (null, interface.truth[people]), setting, people,
+        estimates=found, everybody=float(pairs[0, 0, 0]),
+    )  # fmt: skip
+    errors = found - interface.truth[people]
     return Outcome(
         ThreatModel(_ACCESS, "who the people are", interface.asked),
         (
@@ -130,6 +134,22 @@ def _spread_numbers(interface: Interface, people: np.ndarray[Any, Any], numbers:
     return found
 
 
+def _whole_ids(target: QueryInterface) -> list[int]:
+    """Return the ids, or raise DoesNotFit unless arithmetic on them is the same in every database and in Python.
+
+    The sign of a remainder is not, nor are products that 64 bits, or the digits of a double, do not hold.
+    """
+    try:
+        ids = [int(one) for one in stated(target.ids, "ids")]
+        if any(one != written for one, written in zip(ids, target.ids or (), strict=True) if written != str(one)):
+            raise ValueError
+    except (TypeError, ValueError):
+        raise DoesNotFit("linear_sql needs ids that are whole numbers", name="ids") from None
+    if min(ids) < 0 or max(ids) * FACTOR_MAX + FACTOR_MAX**2 >= 2**53:
+        raise DoesNotFit(f"linear_sql needs ids from 0 to {2**53 // FACTOR_MAX - FACTOR_MAX:,}", name="ids")
+    return ids
+
+
 @attack(
     "linear_sql",
     QueryInterface,
@@ -139,15 +159,12 @@ def _spread_numbers(interface: Interface, people: np.ndarray[Any, Any], numbers:
 )
 def decode_sql(target: QueryInterface, setting: Setting) -> Outcome:
     """Ask counts of pseudorandom subsets by arithmetic on ids, and decode them."""
-    try:
-        ids = [int(one) for one in stated(target.ids, "ids")]
-    except (TypeError, ValueError):
-        raise DoesNotFit("linear_sql needs ids that are whole numbers", name="ids") from None
+    ids = _whole_ids(target)
     wanted = 4 * target.people + 1
     interface = target.open(setting.random, wanted, target.people // 2 + 1)
     questions = [_everybody(target)]
     for _ in range(wanted - 1):
-        factor, shift = (int(one) for one in setting.random.integers(1, 2**15, 2))
+        factor, shift = (int(one) for one in setting.random.integers(1, FACTOR_MAX, 2))
         mask = np.array([(one * factor + shift * shift) % PRIME % 1009 < 505 for one in ids])
         questions.append(Question(mask, f"({target.unit} * {factor} + {shift * shift}) % {PRIME} % 1009 < 505"))
     answers = interface.counts(questions)
@@ -164,7 +181,10 @@ def decode_sql(target: QueryInterface, setting: Setting) -> Outcome:
 
     guessed = solve(answers)
     planted, null = twins(interface, subsets.sums, setting, solve)
-    scored = score(interface, guessed, planted, null, setting)
+    scored = score(
+        interface, guessed, planted, null, setting,
+        estimates=linear_estimates(subsets, answers), everybody=float(answers[0]),
+    )  # fmt: skip
     deviation = float((answers - subsets.sums(interface.truth)).std())
     return Outcome(
         ThreatModel("counts in SQL", "the ids of the people", interface.asked),

@@ -204,6 +204,8 @@ class Power:
     null_value: float
     is_noticed: bool
     """Whether the planted leak would have been called a violation of the claim."""
+    doubt: str = ""
+    """Why the twin does not stand for the target; a leak of the target would then not have been noticed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +325,8 @@ def judge(
     found = f"The attack shows {what} of at least {lower_bound:.3g}"
     if lower_bound > limit:
         return Verdict.VIOLATES, f"{found}, and {claimed.words} was claimed."
+    if power is not None and power.doubt:
+        return Verdict.UNDERPOWERED, f"{found}; {power.doubt}: this says nothing."
     if power is None or not power.is_noticed:
         leak = "" if power is None else f" ({power.planted})"
         return (

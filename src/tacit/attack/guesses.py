@@ -6,18 +6,24 @@ further from one half: what an attacker learns about the share is no leak of a p
 finding says so. The guesses that count are those of the attack itself, all
 of them, so that their number is fixed beforehand.
 
+An attack that asks in the wrong way (ids in another spelling, secrets of other people) finds nothing on an interface
+that leaks everything, and its twins, which are computed from the truth, do not tell. So `doubt_about` compares the
+answers with the truth before a finding is called consistent.
+
 The question in the game is whether one person's secret is 1: the interface counts people with the secret, so a person
 without it might as well not be in the data, and neighbours differ by one person added or removed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from tacit.attack.confidence import clopper_pearson, one_run_epsilon
 from tacit.attack.finding import Measurement, Power, RocPoint
@@ -26,6 +32,9 @@ from tacit.attack.targets import Interface, Mask, Numbers, Question
 
 ROC_RATES: Final = (0.001, 0.01, 0.1, 0.5)
 """The rates of wrong accusations at which the rates of right ones are reported."""
+
+FALSE_ALARMS: Final = 1e-4
+"""The rate of each of two tests at which answers with independent noise of mean 0 are taken for answers to others."""
 
 Guess = Callable[[Numbers], Mask]
 """Guesses the secrets from the answers to questions."""
@@ -52,11 +61,15 @@ def score(
     setting: Setting,
     people: NDArray[np.int64] | None = None,
     *,
+    estimates: Numbers,
+    everybody: float,
     predicted: float | None = None,
 ) -> Scored:
     """Score guesses about people (all, unless indices are given), beside those on the twins.
 
-    `planted` are the guesses from exact answers, `null` those from answers about other secrets, with these secrets.
+    `estimates` are linear estimates of the people's secrets, `everybody` is the answer about all; both serve the
+    comparison with the truth. `planted` are the guesses from exact answers, `null` those from answers about other
+    secrets, with these secrets.
     """
     truth = interface.truth if people is None else interface.truth[people]
     share = 0.5 if interface.is_drawn else float(interface.truth.mean())
@@ -80,8 +93,13 @@ def score(
         predicted=predicted,
         ceiling=ceiling,
     )
+    doubt = doubt_about(interface, setting, estimates, truth, everybody)
     power = Power(
-        "the same answers without noise", revealed, bound(int((null[0] == null[1]).sum())), setting.refutes(revealed)
+        "the same answers without noise",
+        revealed,
+        bound(int((null[0] == null[1]).sum())),
+        setting.refutes(revealed) and not doubt,
+        doubt,
     )
     assumed: tuple[str, ...] = ()
     if not interface.is_drawn:
@@ -89,6 +107,32 @@ def score(
         if setting.delta and likelier > 0.5:
             assumed += ("the term in delta holds for this prior as it does for an even one (not proved)",)
     return Scored(measured, bound(right), power, assumed, f"one run, {len(truth)} guesses")
+
+
+def doubt_about(interface: Interface, setting: Setting, estimates: Numbers, truth: Mask, everybody: float) -> str:
+    """Return why the answers cannot be about these secrets, or nothing.
+
+    Two tests, each with a false alarm in one of 10,000 interfaces whose noise is independent and of mean 0: the count
+    of everybody is within the Laplace noise of one answer under the claim; and the estimated secrets of people with the
+    secret are greater by 1 than those of people without, within their own spread (Welch's t-test). An interface whose
+    answers do not depend on who is asked about fails the second: it cannot be told from one that is asked wrongly.
+    """
+    doubt = "the answers do not fit the truth that was handed over"
+    each = interface.epsilon_each
+    if each is None and setting.claim is not None and setting.claim.epsilon:
+        each = setting.claim.epsilon / interface.asked
+    if each and abs(everybody - interface.truth.sum()) > 0.5 + math.log(1 / FALSE_ALARMS) / each:
+        return doubt
+    ones, others = estimates[truth], estimates[~truth]
+    if min(len(ones), len(others)) < 2:
+        return ""
+    gap = float(ones.mean() - others.mean())
+    parts = np.array([ones.var(ddof=1) / len(ones), others.var(ddof=1) / len(others)])
+    error = math.sqrt(parts.sum())
+    if error < 1e-9 * (1 + abs(gap)):
+        return doubt if abs(gap - 1) > 1e-6 else ""
+    freedom = parts.sum() ** 2 / (parts**2 / (np.array([len(ones), len(others)]) - 1)).sum()
+    return doubt if abs(gap - 1) > float(stats.t.isf(FALSE_ALARMS / 2, freedom)) * error else ""
 
 
 def twins(interface: Interface, count: Count, setting: Setting, guess: Guess) -> tuple[Mask, tuple[Mask, Mask]]:

@@ -2,7 +2,8 @@
 
 A published cell may be generalised: `*`, a prefix (`130**`), a range (`20-29`, `[20, 30)`, `>=65`, `65+`), a list
 (`{a, b}`); an empty cell and `?` fit every value.
-A record is linked if exactly one person of the register fits it, and no other record fits that person.
+A record is linked if exactly one person of the register fits it, and no other record is linked to that person. A person
+whose own value is missing or generalised in the register fits the records whose cell stands for it, and no exact one.
 
 Without a register the attacker is taken to know the quasi-identifiers of everybody in the table, and a record is at
 risk if it is unique. Uniqueness is predicted from the number of records and the shares of values, as if columns were
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from itertools import combinations
 from statistics import median
@@ -32,26 +33,34 @@ COMBINED_MAX: Final = 4
 """How many columns are combined at most where the uniqueness of every combination is measured."""
 COLUMNS_COMBINED_MAX: Final = 8
 _RANGE: Final = re.compile(r"\s*([\[(]?)\s*(-?\d+(?:\.\d+)?)\s*(?:-|–|to|,|;)\s*(-?\d+(?:\.\d+)?)\s*([\])]?)\s*")
-MISSING: Final = (None, "", "?")
-"""Cells that fit every value."""
+MISSING: Final = ("", "?")
+"""Texts that, like None and NaN, stand for any value."""
 _AT_LEAST: Final = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*\+\s*")
 _OPEN: Final = re.compile(r"\s*(>=|<=|>|<|≥|≤)\s*(-?\d+(?:\.\d+)?)\s*")
 
 
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell says nothing: such a cell fits every value, and names nobody."""
+    return cell is None or (cell.strip() in MISSING if isinstance(cell, str) else bool(cell != cell))
+
+
 def fits(cell: Any, value: Any) -> bool:
     """Return whether a value of a person agrees with a published cell, which may be generalised."""
-    if cell in MISSING or cell == value:
+    if is_missing(cell) or cell == value:
         return True
     if not isinstance(cell, str):
-        return False
+        return bool(str(cell) == value)
     text, shown = cell.strip(), str(value)
-    if set(text) <= {"*"} or text == shown:
+    if set(text) <= {"*"} or is_missing(value):
+        return set(text) <= {"*"}
+    if text == shown:
         return True
-    if text.endswith("*"):
-        stem = text.rstrip("*")
-        return shown.startswith(stem) and (len(text) == len(shown) or text.count("*") == 1)
-    if text.startswith("{") and text.endswith("}"):
-        return shown in {part.strip() for part in text[1:-1].split(",")}
+    if "*" in text:
+        if text.endswith("*") and text.count("*") == 1:
+            return shown.startswith(text[:-1])
+        return len(text) == len(shown) and all(one in ("*", other) for one, other in zip(text, shown, strict=True))
+    if (listed := list_of(text)) is not None:
+        return shown in listed
     try:
         number = float(value) if not isinstance(value, date) else float("nan")
     except (TypeError, ValueError):
@@ -74,45 +83,75 @@ def fits(cell: Any, value: Any) -> bool:
     return False
 
 
+def list_of(cell: Any) -> list[str] | None:
+    """Return the values of a cell that lists them, as in `{a, b}`; None for any other cell."""
+    text = cell.strip() if isinstance(cell, str) else ""
+    return [part.strip() for part in text[1:-1].split(",")] if text[:1] == "{" and text[-1:] == "}" else None
+
+
 def is_generalised(cell: Any) -> bool:
-    """Return whether a published cell can stand for several values."""
-    if cell in MISSING:
+    """Return whether a cell can stand for several values: it is missing, or a pattern, a list or a range."""
+    if is_missing(cell):
         return True
     if not isinstance(cell, str):
         return False
-    return "*" in cell or cell[:1] == "{" or any(one.fullmatch(cell) for one in (_RANGE, _OPEN, _AT_LEAST))
+    found = _RANGE.fullmatch(cell)
+    is_range = found is not None and float(found[2]) <= float(found[3])  # 2020-05 is a month
+    is_open = any(one.fullmatch(cell) for one in (_OPEN, _AT_LEAST))
+    return "*" in cell or list_of(cell) is not None or is_range or is_open
+
+
+def meets(cell: Any, other: Any) -> bool:
+    """Return whether two cells, each of which may be generalised, can stand for the same value."""
+    return fits(cell, other) or fits(other, cell)
 
 
 class Matcher:
-    """The people of a register that fit published records."""
+    """The people of a register that fit published records.
+
+    Without a generalised or missing cell a record is looked up; otherwise each of its cells is compared.
+    """
 
     def __init__(self, register: Records, columns: Sequence[str]) -> None:
         self._register, self._columns = register, columns
         self._exact: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        vague = []
         for index, row in enumerate(register.rows(columns)):
-            self._exact[tuple(map(str, row))].append(index)
-        self._fitting: dict[tuple[str, Any], NDArray[np.bool_]] = {}
+            if any(map(is_generalised, row)):
+                vague.append(index)
+            else:
+                self._exact[tuple(map(str, row))].append(index)
+        self._vague = np.array(vague, dtype=np.int64)
+        self._fitting: dict[tuple[str, Any, bool], NDArray[np.bool_]] = {}
         self._coded: dict[str, tuple[list[Any], NDArray[np.int64]]] = {}
 
     def people(self, record: tuple[Any, ...]) -> list[int]:
-        """Return the people that fit a record, by their place in the register."""
-        found = self._exact.get(tuple(map(str, record)), [])
-        if found or not any(map(is_generalised, record)):
-            return found
-        fitting = np.ones(self._register.size, dtype=bool)
-        for name, cell in zip(self._columns, record, strict=True):
-            fitting &= self._fits(name, cell)
-        return list(map(int, np.flatnonzero(fitting)))
+        """Return the people whose values fit a record, by their place in the register."""
+        if not any(map(is_generalised, record)):
+            return self._exact.get(tuple(map(str, record)), [])
+        return self._compared(record, np.arange(self._register.size), is_certain=True)
 
-    def _fits(self, name: str, cell: Any) -> NDArray[np.bool_]:
-        key = (name, cell)
+    def possible(self, record: tuple[Any, ...]) -> list[int]:
+        """Return these people, and those whose own missing or generalised values do not rule them out."""
+        if any(map(is_generalised, record)):
+            return self._compared(record, np.arange(self._register.size), is_certain=False)
+        return [*self.people(record), *self._compared(record, self._vague, is_certain=False)]
+
+    def _compared(self, record: tuple[Any, ...], among: NDArray[np.int64], *, is_certain: bool) -> list[int]:
+        for name, cell in zip(self._columns, record, strict=True):
+            among = among[self._fits(name, cell, is_certain)[among]]
+        return list(map(int, among))
+
+    def _fits(self, name: str, cell: Any, is_certain: bool) -> NDArray[np.bool_]:
+        key = (name, cell, is_certain)
         if key not in self._fitting:
             if name not in self._coded:
                 places: dict[Any, int] = {}
                 codes = np.array([places.setdefault(one, len(places)) for one in self._register[name]])
                 self._coded[name] = list(places), codes
             values, codes = self._coded[name]
-            self._fitting[key] = np.array([fits(cell, value) for value in values])[codes]
+            agree = fits if is_certain else meets
+            self._fitting[key] = np.array([agree(cell, value) for value in values])[codes]
         return self._fitting[key]
 
 
@@ -189,8 +228,9 @@ def _linked(
 ) -> tuple[dict[int, int], int | None]:
     """Return the person of each linked record, and how many links are right if that is known."""
     if target.register is None:
-        alone = {index: index for index, row in enumerate(published) if sizes[row] == 1}
-        return alone, None
+        own = Matcher(target.records, stated(target.quasi_identifiers, "quasi_identifiers"))
+        unique = [index for index, row in enumerate(published) if sizes[row] == 1]
+        return {index: index for index in unique if own.people(published[index]) in ([], [index])}, None
     if target.identity is None:
         raise InvalidInput("a register needs identity, the column that names its people", name="identity")
     matcher = Matcher(target.register, stated(target.quasi_identifiers, "quasi_identifiers"))
@@ -209,10 +249,18 @@ def _linked(
         if len(target.truth) != len(published):
             raise InvalidInput("truth must name the person of each record", name="truth")
         names = target.register[target.identity]
-        if not {str(one) for one in names} & {str(one) for one in target.truth}:
+        if not _texts(names) & _texts(target.truth):
             raise InvalidInput("no identity of the register is among truth; compare their spellings", name="truth")
-        right = sum(1 for index, person in linked.items() if str(names[person]) == str(target.truth[index]))
+        right = sum(
+            1
+            for index, person in linked.items()
+            if not is_missing(names[person]) and str(names[person]) == str(target.truth[index])
+        )
     return linked, right
+
+
+def _texts(names: Iterable[Any]) -> set[str]:
+    return {str(one) for one in names if not is_missing(one)}
 
 
 def _narrowing(target: Table, columns: Sequence[str]) -> tuple[Series, ...]:

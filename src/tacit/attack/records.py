@@ -13,7 +13,7 @@ from tacit.privacy.texts import did_you_mean
 
 
 class Records:
-    """Columns of equal length, by name; values stay Python objects."""
+    """Columns of equal length, by name; values stay Python objects, and missing ones (NaN, NaT, NA) are None."""
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
         self.columns = {str(name): _objects(values) for name, values in columns.items()}
@@ -64,5 +64,15 @@ class Records:
 
 def _objects(values: Any) -> NDArray[np.object_]:
     found = np.empty(len(values), dtype=object)
-    found[:] = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    found[:] = [_or_none(one) for one in (values.tolist() if isinstance(values, np.ndarray) else values)]
     return found
+
+
+def _or_none(value: Any) -> Any:
+    """Return a value, or None for one that does not equal itself: NaN, and what frames write for missing values."""
+    try:
+        return value if value == value else None
+    except TypeError:  # pandas.NA has no truth value
+        return None
+    except ValueError:  # an array
+        return value

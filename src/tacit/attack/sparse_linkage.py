@@ -19,7 +19,8 @@ import numpy as np
 from tacit.attack.confidence import clopper_pearson
 from tacit.attack.finding import Measurement, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
-from tacit.attack.targets import Table
+from tacit.attack.linkage import is_missing
+from tacit.attack.targets import DoesNotFit, Table
 from tacit.privacy.errors import InvalidInput
 
 ECCENTRICITY: Final = 1.5
@@ -71,20 +72,23 @@ def deanonymize(target: Table, setting: Setting) -> Outcome:
     register, entity = stated(target.register, "register"), stated(target.entity, "entity")
     if not isinstance(target.truth, Mapping):
         raise InvalidInput("truth must be a mapping from identities to entities", name="truth")
-    board = Scoreboard(_facts(target, target.records.columns, entity))
+    entities = _facts(target, target.records.columns, entity)
     people = _facts(target, register.columns, stated(target.identity, "identity"))
+    if not entities or not people:
+        raise DoesNotFit("no row names both an entity or a person and an item", name="records")
+    board = Scoreboard(entities)
     named, right, first, worst = 0, 0, 0, []
     for person, known in people.items():
         found, lead = board.best(known)
-        first += found == target.truth.get(person)
+        is_right = found == target.truth.get(person)  # an entity is never missing
+        first += is_right
         if lead < ECCENTRICITY:
             continue
         named += 1
-        if found == target.truth.get(person):
+        if is_right:
             right += 1
             worst.append({"person": person, "entity": found, "lead": lead})
     low, high = clopper_pearson(right, len(people), (1 - setting.confidence) / 2)
-    entities = len(set(target.records[entity].tolist()))
     return Outcome(
         ThreatModel(
             "the published rows",
@@ -92,22 +96,22 @@ def deanonymize(target: Table, setting: Setting) -> Outcome:
             0,
         ),
         (
-            Measurement("share of people identified", right / len(people), (low, high), baseline=1 / entities),
+            Measurement("share of people identified", right / len(people), (low, high), baseline=1 / len(entities)),
             Measurement("names that are right", right / named if named else 0.0),
             Measurement("share abstained from", 1 - named / len(people)),
-            Measurement("share ranked first", first / len(people), baseline=1 / entities),
+            Measurement("share ranked first", first / len(people), baseline=1 / len(entities)),
         ),
         low,
         "Clopper-Pearson bound",
         power_of_share("rows in which everybody is named", setting, len(people)),
         worst=tuple(sorted(worst, key=lambda one: -one["lead"])[:5]),
-        details={"entities": entities, "people": len(people), "eccentricity": ECCENTRICITY},
+        details={"entities": len(entities), "people": len(people), "eccentricity": ECCENTRICITY},
         bounds="a share of people identified",
     )
 
 
 def _facts(target: Table, columns: Mapping[str, Any], whose: str) -> dict[Any, dict[Any, Facts]]:
-    """Return the items of each person with their values and days."""
+    """Return the items of each person with their values and days; rows without a person or an item say nothing."""
     size = len(columns[whose])
     values = columns[target.value] if target.value else [None] * size
     days = columns[target.when] if target.when else [None] * size
@@ -115,6 +119,8 @@ def _facts(target: Table, columns: Mapping[str, Any], whose: str) -> dict[Any, d
     for person, item, value, day in zip(
         columns[whose], columns[stated(target.item, "item")], values, days, strict=True
     ):
+        if is_missing(person) or is_missing(item):
+            continue
         found[person][item] = (None if value is None else float(value), _day(day))
     return found
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tacit.attack.records import Records
 from tacit.privacy.errors import BudgetExceeded, EmptyInput, InvalidInput, OutOfRange, QueryRefused, WrongType
-from tacit.privacy.numbers import not_negative, positive, whole
+from tacit.privacy.numbers import exact, not_negative, positive, whole
 
 
 class DoesNotFit(InvalidInput):
@@ -38,6 +38,8 @@ Bits = Sequence[Any] | NDArray[Any]
 """A truth value for each person or canary."""
 
 PEOPLE_MAX: Final = 100_000
+ANSWER_MAX: Final = 1e100
+"""The greatest answer that is taken for a count; squares of greater ones leave the range of doubles."""
 
 
 class Table:
@@ -171,7 +173,7 @@ class QueryInterface:
             raise InvalidInput("state either ask, an interface, or make, a function that makes one", name="ask")
         self.source, self.make = ask, make
         self.table, self.unit, self.secret, self.analyst = table, unit, secret, analyst
-        self.ids = None if ids is None else list(ids)
+        self.ids = None if ids is None else _different(ids)
         self.whole_table = make is not None if whole_table is None else bool(whole_table)
         self.epsilon = None if epsilon is None else float(positive("epsilon", epsilon))
         self.epsilon_min = float(not_negative("epsilon_min", epsilon_min))
@@ -273,7 +275,13 @@ class Interface:
             self.refusal, self.is_exhausted = refusal.message, isinstance(refusal, BudgetExceeded)
             return None
         self.asked += 1
-        return float(found)
+        try:
+            answer = float(exact("answer", found))
+        except InvalidInput:
+            answer = math.nan
+        if not abs(answer) <= ANSWER_MAX:
+            raise DoesNotFit(f"the interface must answer with finite numbers of at most {ANSWER_MAX:g}", name="target")
+        return answer
 
     def counts(self, questions: Iterable[Question]) -> Numbers:
         """Return the answers of counts, up to the first that is refused."""
@@ -421,6 +429,16 @@ def _takes_random(function: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):
         return False
     return len(needed) >= 2
+
+
+def _different(ids: Sequence[Any]) -> list[Any]:
+    """Return ids of people, or raise InvalidInput unless each of them names somebody else."""
+    found = [one.item() if isinstance(one, np.generic) else one for one in ids]
+    if any(one is None or one != one for one in found):
+        raise InvalidInput("ids must not be missing", name="ids")
+    if len({one if isinstance(one, int | float) else str(one) for one in found}) < len(found):
+        raise InvalidInput("ids must be unique: one for each person", name="ids")
+    return found
 
 
 def _names(names: Sequence[str]) -> tuple[str, ...]:

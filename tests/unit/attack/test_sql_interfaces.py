@@ -140,3 +140,70 @@ def test_queries_that_fail_after_their_charge_are_paid_from_the_epsilon_of_the_a
     with pytest.raises(InvalidInput, match="too few"):
         attack.run("errors", target, 0.5, seed=1)
     assert len(asked) <= 50
+
+
+NAMES = [f"Person {index}" for index in range(PEOPLE)]
+
+
+@pytest.mark.parametrize(
+    ("name", "whole_table"),
+    [
+        ("linear_program", False),
+        *((name, whole) for name in ("reconstruction", "averaging") for whole in (False, True)),
+    ],
+)
+def test_ids_in_another_spelling_are_no_evidence_of_privacy(name: str, whole_table: bool) -> None:
+    """The database answers exactly, about other people than the attack believes."""
+    with duckdb.connect() as connection:
+        connection.register("visits", ROWS.assign(id=NAMES))
+        target = attack.QueryInterface(
+            lambda sql: connection.execute(sql).fetchone()[0],  # type: ignore[index]
+            table="visits", unit="id", secret="ill", ids=[one.upper() for one in NAMES], truth=SECRETS,
+            whole_table=whole_table,
+        )  # fmt: skip
+        found = attack.run(name, target, 1.0, seed=1)
+    assert found.verdict == "underpowered"
+    assert "do not fit the truth that was handed over" in found.reason
+
+
+def test_the_secrets_of_other_people_are_no_evidence_of_privacy() -> None:
+    others = np.random.default_rng(9).integers(0, 2, 9).astype(bool)
+    target = attack.QueryInterface(lambda mask: (others & mask).sum(), truth=np.roll(others, 4))
+    assert attack.run("exhaustive", target, 0.5, seed=1).verdict == "underpowered"
+    far = attack.QueryInterface(lambda mask: (SECRETS & mask).sum() + 10**6, truth=~SECRETS)
+    assert attack.run("reconstruction", far, 1.0, seed=1).verdict == "underpowered"
+
+
+def test_answers_with_honest_noise_fit_the_truth() -> None:
+    """In 1 of 5,000 runs they would not; an answer is clamped to 0 as curators may do."""
+    for name, questions in (("linear_program", 241), ("differencing", 60)):
+        for seed in range(20):
+            random = np.random.default_rng(seed)
+
+            def make(secrets: Any, scale: int = questions, random: np.random.Generator = random) -> Any:
+                return lambda mask: max(0.0, (secrets & mask).sum() + random.laplace(scale=scale))
+
+            target = attack.QueryInterface(make=make, people=PEOPLE)
+            assert attack.run(name, target, 1.0, seed=seed).verdict == "consistent"
+
+
+@pytest.mark.parametrize("ids", [[0, 1, 1], ["a", "b", "a"], [1, 1.0, 2], [None, 1, 2], [float("nan"), 1, 2]])
+def test_ids_that_name_nobody_or_one_person_twice_are_refused(ids: list[Any]) -> None:
+    with pytest.raises(InvalidInput, match="ids must"):
+        attack.QueryInterface(lambda sql: 0, table="visits", unit="id", secret="ill", ids=ids, truth=[1, 0, 1])
+
+
+@pytest.mark.parametrize("answer", [float("nan"), float("inf"), None, "12", 1e300, 1j, [1]])
+@pytest.mark.parametrize("name", ["reconstruction", "differencing", "linear_sql", "timing", "consistency"])
+def test_answers_that_are_no_finite_numbers_have_no_verdict(name: str, answer: Any) -> None:
+    with pytest.raises(InvalidInput, match="finite numbers"):
+        attack.run(name, interface(lambda sql: answer), 1.0, seed=1)
+    assert {one.verdict for one in attack.suite(interface(lambda sql: answer), 1.0, seed=1)} == {"not applicable"}
+
+
+@pytest.mark.parametrize("shift", [-PEOPLE, -7, 2**38, 2**52, 2**62, 0.5, "x"])
+def test_ids_on_which_databases_and_python_calculate_differently_are_not_attacked(shift: Any) -> None:
+    ids = [f"{shift}{one}" if shift == "x" else one + shift for one in range(PEOPLE)]
+    target = attack.QueryInterface(lambda sql: 0, table="visits", unit="id", secret="ill", ids=ids, truth=SECRETS)
+    with pytest.raises(InvalidInput, match="linear_sql needs ids"):
+        attack.run("linear_sql", target, 1.0, seed=1)

@@ -43,7 +43,8 @@ KNOWN = ("zip", "born", "sex")
             (3, 3, True),
             (3, 4, False),
         ),
-        *(("20-29", "x", False), ("5", 5, True)),
+        *(("20-29", "x", False), ("5", 5, True), (5, "5", True), ("N*", None, False), ("1*3", "153", True)),
+        *(("2020-05", "2020-05", True), ("None", None, False), ("1*3", "1553", False)),
     ],
 )
 def test_a_generalised_cell_fits_the_values_that_it_stands_for(cell: object, value: object, expected: bool) -> None:
@@ -173,6 +174,68 @@ def test_the_scoreboard_abstains_where_it_knows_nothing_and_is_right_where_it_na
     figures = {one.name: one.value for one in found.measurements}
     assert figures["share of people identified"] <= 0.1
     assert figures["share abstained from"] >= 0.3
+
+
+@pytest.mark.parametrize("cell", ["*", "", None, "?", float("nan"), "{flu, cold}", "f*"])
+def test_a_suppressed_or_generalised_value_is_not_certain(cell: object) -> None:
+    columns = {"zip": ["02138"] * 4 + ["02139"] * 2, "ill": [cell] * 4 + ["flu", "cold"]}
+    for register in (None, {"zip": ["02138", "02139"], "name": ["ana", "ben"]}):
+        target = attack.Table(columns, quasi_identifiers=["zip"], sensitive="ill", register=register, identity="name")
+        found = attack.run("attribute_linkage", target, attack.Claim(risk=0.0))
+        assert found.lower_bound == 0.0
+        assert not found.worst
+        assert found.measurements[2].value <= 1.0
+
+
+def test_a_list_of_one_value_and_what_two_generalised_values_share_are_certain() -> None:
+    alone = attack.Table({"zip": [1, 1], "ill": ["{flu}", "flu"]}, quasi_identifiers=["zip"], sensitive="ill")
+    assert attack.run("attribute_linkage", alone).lower_bound == 1.0
+    other = attack.Table({"zip": [1], "ill": ["{flu, cold}"]}, quasi_identifiers=["zip"], sensitive="ill")
+    for cell, certain in (("{flu, asthma}", 1.0), ("{flu, cold}", 0.0), ("*", 0.0), ("30-39", 0.0)):
+        target = attack.Table(
+            {"zip": [1], "ill": [cell]}, quasi_identifiers=["zip"], sensitive="ill", other=other,
+            register={"zip": [1], "name": ["ana"]}, identity="name",
+        )  # fmt: skip
+        if cell == "30-39":
+            with pytest.raises(InvalidInput):
+                attack.run("attribute_linkage", target)
+        else:
+            assert attack.run("attribute_linkage", target).lower_bound == certain
+
+
+def test_a_record_with_a_missing_value_is_not_that_of_the_person_whose_value_is_missing() -> None:
+    register = {"zip": ["", "02138", "02139"], "name": ["ana", "ben", "cem"]}
+    target = attack.Table({"zip": ["", "02138"]}, quasi_identifiers=["zip"], register=register, identity="name")
+    assert [one["person"] for one in attack.run("linkage", target).worst] == ["ben"]
+    alone = attack.Table({"zip": ["", "02138", "02139"]}, quasi_identifiers=["zip"])
+    assert {one["zip"] for one in attack.run("linkage", alone).worst} == {"02138", "02139"}
+    values = attack.Table(
+        {"zip": ["", "02138"], "ill": ["flu", "cold"]}, quasi_identifiers=["zip"], sensitive="ill", register=register,
+        identity="name",
+    )  # fmt: skip
+    assert [one["zip"] for one in attack.run("attribute_linkage", values).worst] == ["02139"]
+
+
+def test_missing_identities_are_nobody() -> None:
+    linked = attack.Table(
+        {"zip": ["1", "2"]}, quasi_identifiers=["zip"], register={"zip": ["1", "2"], "name": [None, "ben"]},
+        identity="name", truth=[None, "ben"],
+    )  # fmt: skip
+    assert attack.run("linkage", linked).lower_bound == 0.5
+
+
+@pytest.mark.parametrize("nobody", [None, "", float("nan")])
+def test_rows_without_an_entity_or_a_person_identify_nobody(nobody: object) -> None:
+    published = {"who": [nobody] * 3 + ["x"] * 3 + ["y"] * 3, "film": [1, 2, 3, 4, 5, 6, 7, 8, 9]}
+    known = {"name": ["ana"] * 3 + [nobody] * 3, "film": [1, 2, 3, 4, 5, 6]}
+    target = attack.Table(
+        {**published, "stars": [3] * 9}, entity="who", item="film", value="stars",
+        register={**known, "stars": [3] * 6}, identity="name", truth={"ben": "y"},
+    )  # fmt: skip
+    found = attack.run("sparse_linkage", target)
+    assert found.details["entities"] == 2
+    assert found.details["people"] == 1
+    assert found.measurements[0].value == found.measurements[3].value == 0.0
 
 
 def test_columns_that_do_not_exist_and_registers_without_names_are_refused() -> None:
