@@ -22,6 +22,7 @@ from tacit import attack
 from tacit.accounting.conversions import mu_for
 from tacit.attack.floating_point import TRIED
 from tacit.mechanisms import Gaussian, Laplace
+from tacit.privacy import events
 
 EPSILON, DELTA = 4.0, 1e-5
 CANARIES: Final = 1_000
@@ -41,6 +42,7 @@ Draw = Callable[[Any, int], NDArray[Any]]
 def canaries(seeds: int) -> Iterator[Result]:
     """Audit a Gaussian mechanism by one run for each of some seeds."""
     mu = mu_for(EPSILON, DELTA)
+    promise = events.Gaussian(1 / mu)
     bounds: dict[str, list[float]] = {name: [] for name in BOUND_GOALS}
     seconds: list[float] = []
     for seed in range(seeds):
@@ -48,7 +50,7 @@ def canaries(seeds: int) -> Iterator[Result]:
         present = random.integers(0, 2, CANARIES).astype(bool)
         model = attack.Model(mu * present + random.normal(size=CANARIES), present)
         for name, found_bounds in bounds.items():
-            found = attack.run(name, model, (EPSILON, DELTA), seed=seed)
+            found = attack.run(name, model, promise, seed=seed, delta=DELTA)
             found_bounds.append(found.lower_bound or 0.0)
             seconds.append(found.seconds)
     label = f"one run, {CANARIES:,} canaries, Gaussian at epsilon {EPSILON:g}"

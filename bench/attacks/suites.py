@@ -51,7 +51,7 @@ def targets(people: int) -> Iterator[list[Target]]:
             ),
             ("QueryInterface", asked, 1.0),
             ("Mechanism", attack.Mechanism(Laplace(sensitivity=1.0, epsilon=1.0), 0.0, 1.0), 1.0),
-            ("Model", attack.Model(scores, present), (4.0, 1e-5)),
+            ("Model", attack.Model(scores, present, noise="gaussian"), (4.0, 1e-5)),
         ]
 
 

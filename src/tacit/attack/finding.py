@@ -34,7 +34,7 @@ from tacit.accounting import Bound, Cost, epsilon
 from tacit.privacy import strict_json
 from tacit.privacy.arguments import mapping
 from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
-from tacit.privacy.events import Event
+from tacit.privacy.events import Composed, Event, Gaussian, Repeated
 from tacit.privacy.numbers import not_negative
 
 SCHEMA_VERSION: Final = 1
@@ -44,6 +44,7 @@ _UNREADABLE: Final = (KeyError, TypeError, ValueError, WrongType)
 """What a document raises in which a field is missing, unknown or of another type."""
 EPSILON: Final = "epsilon"
 """What the lower bounds of attacks on private releases bound; those on tables bound a share of people."""
+GAUSSIAN: Final = "gaussian"
 
 
 class Verdict(StrEnum):
@@ -64,6 +65,8 @@ class Claim:
     risk: float | None = None
     permit: str = ""
     """The entry of the ledger that paid for what is attacked."""
+    noise: str = ""
+    """`GAUSSIAN` if all noise is: the trade-off curve of what was promised is then that of one Gaussian release."""
 
     @classmethod
     def of(cls, promise: object, delta: float | None = None) -> Claim | None:
@@ -81,7 +84,7 @@ class Claim:
                     raise InvalidInput(
                         "this event has no finite epsilon at delta 0; state a delta above 0", name="delta"
                     )
-                return cls(upper, at)
+                return cls(upper, at, noise=GAUSSIAN if _is_gaussian(promise) else "")
             case Cost():
                 return cls._checked(promise.epsilon, promise.delta)
             case Bound():
@@ -295,13 +298,28 @@ class Finding:
         return section(self)
 
 
+def _is_gaussian(event: Event) -> bool:
+    """Return whether an event is Gaussian noise, or several with Gaussian noise each, which are as good as one."""
+    return isinstance(event, Gaussian) or (
+        isinstance(event, Composed | Repeated) and all(map(_is_gaussian, event.parts))
+    )
+
+
 def judge(
-    claimed: Claim | None, lower_bound: float | None, power: Power | None, *, what: str = EPSILON
+    claimed: Claim | None,
+    lower_bound: float | None,
+    power: Power | None,
+    *,
+    what: str = EPSILON,
+    without: str = "The attack measures what no claim speaks about; its figures are shown.",
 ) -> tuple[Verdict, str]:
-    """Return the verdict about a claim, and its reason; `what` says what the lower bound bounds."""
+    """Return the verdict about a claim, and its reason.
+
+    `what` says what the lower bound bounds, and `without` why there is none.
+    """
     limit = None if claimed is None else claimed.epsilon if what == EPSILON else claimed.risk
     if lower_bound is None:
-        return Verdict.NOT_APPLICABLE, "The attack measures what no claim speaks about; its figures are shown."
+        return Verdict.NOT_APPLICABLE, without
     if claimed is None or limit is None:
         return Verdict.NOT_APPLICABLE, f"No claim about {what} was given that this attack could refute."
     found = f"The attack shows {what} of at least {lower_bound:.3g}"

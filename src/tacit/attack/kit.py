@@ -94,6 +94,8 @@ class Outcome:
     details: Mapping[str, Any] = field(default_factory=dict)
     bounds: str = EPSILON
     """What `lower_bound` bounds, in words: epsilon, or a share of people."""
+    unbounded: str = ""
+    """Why there is no lower bound, in one sentence, where a target of this kind could have one."""
 
 
 T = TypeVar("T")
@@ -115,6 +117,8 @@ class Attack:
     """Whether suites leave it out, because it takes long or answers another question."""
     needs_delta: bool = False
     """Whether the claim must have a delta above 0."""
+    noise: str = ""
+    """The only noise about which it can refute a claim; suites run it where the claim or the target states it."""
 
     def missing(self, target: object) -> list[str]:
         """Return the attributes that the attack needs and the target does not have."""
@@ -153,11 +157,12 @@ def attack(
     needs: Iterable[str] = (),
     only_asked: bool = False,
     needs_delta: bool = False,
+    noise: str = "",
 ) -> Callable[[Run], Run]:
     """Register a function as an attack."""
 
     def register(run: Run) -> Run:
-        _ATTACKS.append(Attack(name, target, paper, summary, run, tuple(needs), only_asked, needs_delta))
+        _ATTACKS.append(Attack(name, target, paper, summary, run, tuple(needs), only_asked, needs_delta, noise))
         return run
 
     return register
@@ -270,6 +275,7 @@ def _not_run(one: Attack, checked: _Checked, error: DoesNotFit, seed: int | None
 def attacks_on(target: object, claim: Claim | None = None, effort: str = "ci") -> list[Attack]:
     """Return the attacks that a suite runs on a target."""
     has_delta = claim is not None and claim.delta > 0
+    stated_noise = {"", getattr(target, "noise", ""), "" if claim is None else claim.noise}
     return [
         one
         for one in attacks()
@@ -277,6 +283,7 @@ def attacks_on(target: object, claim: Claim | None = None, effort: str = "ci") -
         and not one.missing(target)
         and (not one.only_asked or effort == "full")
         and (has_delta or not one.needs_delta)
+        and one.noise in stated_noise
     ]
 
 
@@ -297,7 +304,8 @@ def _run(
     random = np.random.default_rng(None if seed is None else whole("seed", seed, at_least=0))
     begun_s = time.perf_counter()
     outcome = one.run(target, Setting(claim, confidence, effort, prior, random))
-    verdict, reason = judge(claim, outcome.lower_bound, outcome.power, what=outcome.bounds)
+    without = {"without": outcome.unbounded} if outcome.unbounded else {}
+    verdict, reason = judge(claim, outcome.lower_bound, outcome.power, what=outcome.bounds, **without)
     return Finding(
         one.name,
         one.paper,

@@ -390,16 +390,27 @@ class Model:
 
     A score is higher the more likely a canary was in the training, by whatever the attacker sees of the model. With
     `trainings="one"` all canaries were drawn for one training; with "independent" each score is of a training of its
-    own.
+    own. `noise="gaussian"` states that all noise of the training is Gaussian and no record was sampled, so that its
+    trade-off curve is that of one Gaussian release.
     """
 
-    def __init__(self, scores: Any, present: Bits, *, trainings: Literal["one", "independent"] = "one") -> None:
+    def __init__(
+        self,
+        scores: Any,
+        present: Bits,
+        *,
+        trainings: Literal["one", "independent"] = "one",
+        noise: Literal["", "gaussian"] = "",
+    ) -> None:
         self.scores = _vector("scores", scores)
         self.present = np.asarray([bool(one) for one in present])
         if len(self.scores) != len(self.present):
             raise InvalidInput("there must be one score for each canary", name="scores")
         if trainings not in ("one", "independent"):
             raise OutOfRange('trainings must be "one" or "independent"', name="trainings", value=trainings)
+        if noise not in ("", "gaussian"):
+            raise OutOfRange('noise must be "gaussian" where it is stated', name="noise", value=noise)
+        self.noise = noise
         self.one_run = True if trainings == "one" else None
         self.many_runs = None if trainings == "one" else True
 

@@ -1,8 +1,13 @@
 """Tracing: whether a person is in a group of which means of many attributes were published.
 
 Homer et al. 2008; Dwork, Smith, Steinke, Ullman, Vadhan 2015. A person's score is the inner product of the person's
-and the group's deviations from the population: members pull the means towards themselves. With d attributes and n
+attributes and the deviation of the group's means: members pull the means towards themselves. With d attributes and n
 members it stands out once d is about n^2 times the square of the noise's share.
+
+The deviation is from the mean of everybody who is asked about, members and outsiders alike: it does not depend on who
+is a member, so a release that does not either separates nobody, and the bound holds whatever the reference is. A
+reference with outsiders in it lies nearer to them, and scores by deviations from it tell members from outsiders even if
+the release says nothing: of these the area under the curve is shown, for comparison with the literature.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ import math
 from typing import Final
 
 import numpy as np
+from scipy import stats
 
 from tacit.attack.confidence import best_guesses, clopper_pearson, one_run_epsilon
 from tacit.attack.finding import Measurement, Power, ThreatModel
@@ -22,8 +28,9 @@ GUESSED_SHARE: Final = 0.2
 """The share of people about whom a guess is made, fixed before any score is looked at."""
 PEOPLE_MIN: Final = 40
 ASSUMED: Final = (
+    "nobody who is asked about is in the reference, on which the area by the reference rests, but no bound",
     "each person was put into the group by an independent coin, so no outsider was chosen to match a member; where the "
-    "size of the group was fixed, exchanging a person costs up to twice the epsilon of adding one"
+    "size of the group was fixed, exchanging a person costs up to twice the epsilon of adding one",
 )
 
 
@@ -44,11 +51,12 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
         raise DoesNotFit(f"tracing needs members and outsiders, at least {PEOPLE_MIN} in all", name="members")
     order = setting.random.permutation(len(people))
     people, present = people[order], present[order]
+    everybody = people.mean(axis=0)
     prior = max(float(present.mean()), 1 - float(present.mean()))
     guesses = max(10, round(GUESSED_SHARE * len(people)))
 
     def attacked(shown: Numbers) -> tuple[Numbers, int]:
-        scores = (people - reference) @ (shown - reference)
+        scores = people @ (shown - everybody)
         chosen, guessed = best_guesses(scores, guesses)
         return scores, int((present[chosen] == guessed).sum())
 
@@ -57,7 +65,8 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
 
     scores, right = attacked(means)
     _, leaked = attacked(members.mean(axis=0))
-    _, nothing = attacked(reference + setting.random.normal(0, 0.01, len(reference)))
+    _, nothing = attacked(everybody + setting.random.normal(0, people.std(axis=0) / math.sqrt(len(members))))
+    by_reference = people @ (means - reference)
     low, high = clopper_pearson(right, guesses, (1 - setting.confidence) / 2)
     ceiling = None
     if setting.claim is not None and setting.claim.epsilon is not None:
@@ -68,17 +77,22 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
         (
             Measurement("memberships guessed right", right / guesses, (low, high), baseline=0.5, ceiling=ceiling),
             Measurement("area under the curve", _area(scores[present], scores[~present]), baseline=0.5),
+            Measurement(
+                "area under the curve, by the reference",
+                _area(by_reference[present], by_reference[~present]),
+                baseline=0.5,
+            ),
         ),
         bound(right),
         f"one run, {guesses} guesses fixed beforehand",
         Power("exact means of the members", bound(leaked), bound(nothing), setting.refutes(bound(leaked))),
         roc=roc(scores[present], scores[~present], setting),
-        assumptions=(ASSUMED,),
+        assumptions=ASSUMED,
         details={"attributes": len(means), "members": len(members), "guesses": guesses},
     )
 
 
 def _area(inside: Numbers, outside: Numbers) -> float:
-    """Return the probability that a member scores higher than an outsider."""
-    ranks = np.argsort(np.argsort(np.concatenate([inside, outside]))) + 1
+    """Return the probability that a member scores higher than an outsider, ties as one half."""
+    ranks = stats.rankdata(np.concatenate([inside, outside]))
     return float((ranks[: len(inside)].sum() - len(inside) * (len(inside) + 1) / 2) / (len(inside) * len(outside)))

@@ -148,8 +148,9 @@ def test_canaries_of_one_training_and_of_many_bound_epsilon() -> None:
     present = random.integers(0, 2, 1000).astype(bool)
     revealed = attack.run("canary_audit", attack.Model(present * 1.0, present), (1.0, 1e-5), seed=1)
     assert revealed.verdict == "violates"
-    gaussian = attack.run("gaussian_canary_audit", attack.Model(present * 1.0, present), (1.0, 1e-5), seed=1)
-    assert gaussian.verdict == "violates"
+    named = attack.Model(present * 1.0, present, noise="gaussian")
+    assert attack.run("gaussian_canary_audit", named, (1.0, 1e-5), seed=1).verdict == "violates"
+    assert [one.attack for one in attack.suite(named, (1.0, 1e-5), seed=1)] == ["canary_audit", "gaussian_canary_audit"]
     with pytest.raises(InvalidInput, match="delta above 0"):
         attack.run("gaussian_canary_audit", attack.Model(present * 1.0, present), 1.0, seed=1)
     assert [one.attack for one in attack.suite(attack.Model(present * 1.0, present), 1.0, seed=1)] == ["canary_audit"]
@@ -162,6 +163,23 @@ def test_canaries_of_one_training_and_of_many_bound_epsilon() -> None:
         attack.run("canary_audit", attack.Model([1.0], [True]), 1.0)
 
 
+def test_a_private_training_without_gaussian_noise_is_not_judged_by_gaussian_curves() -> None:
+    """Randomized response of epsilon 2: its Gaussian bound exceeds 2 in a quarter of runs, and refutes nothing."""
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        present = random.integers(0, 2, 1000).astype(bool)
+        model = attack.Model(np.where(random.random(1000) < 1 / (1 + np.exp(-2)), present, ~present) * 1.0, present)
+        assert [one.attack for one in attack.suite(model, (2.0, 1e-5), seed=seed)] == ["canary_audit"]
+        asked = attack.run("gaussian_canary_audit", model, (2.0, 1e-5), seed=seed)
+        assert (asked.verdict, asked.lower_bound) == ("not applicable", None)
+        assert asked.measurements[-1].value > 0
+    several = events.Composed([events.Gaussian(9.0), events.Repeated(events.Gaussian(20.0), 3)])
+    for event, judged in ((several, True), (events.Composed([several, events.Laplace(0.1)]), False)):
+        found = attack.run("gaussian_canary_audit", model, event, seed=1, delta=1e-5)
+        assert (found.verdict == "violates") is judged
+        assert (found.verdict == "not applicable") is not judged
+
+
 def test_membership_is_traced_from_exact_means_and_not_from_private_ones() -> None:
     random = np.random.default_rng(3)
     shares = random.uniform(0.1, 0.9, 2000)
@@ -171,6 +189,31 @@ def test_membership_is_traced_from_exact_means_and_not_from_private_ones() -> No
     noisy = members.mean(axis=0) + random.laplace(scale=2000 / 50 / 0.5, size=2000)
     private = attack.Statistics.of_means(noisy, shares, members=members, outsiders=outsiders)
     assert attack.run("tracing", private, 0.5, seed=1).verdict == "consistent"
+
+
+@pytest.mark.parametrize("others", [0, 450])
+def test_a_reference_with_the_outsiders_in_it_accuses_no_release_that_ignores_the_members(others: int) -> None:
+    violations, areas = 0, []
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        shares = random.uniform(0.1, 0.9, 1000)
+        members, outsiders, more = ((random.random((size, 1000)) < shares) * 1.0 for size in (50, 50, others))
+        reference = np.concatenate([outsiders, more]).mean(axis=0)
+        target = attack.Statistics.of_means(shares, reference, members=members, outsiders=outsiders)
+        found = attack.run("tracing", target, 0.1, seed=seed)
+        violations += found.is_violation
+        areas.append(found.measurements[2].value)
+        assert found.assumptions[0].startswith("nobody who is asked about is in the reference")
+    assert violations <= 3  # of 20 at a rate of 5 %, more than 3 in 1.6 % of runs
+    assert np.mean(areas) > 0.8  # what scores by the reference would have accused
+
+
+def test_equal_scores_have_an_area_of_one_half_under_the_curve() -> None:
+    random = np.random.default_rng(1)
+    members, outsiders = random.integers(0, 2, (2, 30, 50)).astype(float)
+    same = np.full(50, 0.5)
+    found = attack.run("tracing", attack.Statistics.of_means(same, same, members=members, outsiders=outsiders), 1.0)
+    assert found.measurements[2].value == 0.5
 
 
 def test_attacks_of_a_suite_share_the_epsilon_of_an_interface_and_the_error_of_all_targets() -> None:
