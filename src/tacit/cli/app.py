@@ -26,7 +26,7 @@ from click.shell_completion import shell_complete
 
 from tacit import __version__
 from tacit.cli.groups import FolderGroup
-from tacit.cli.output import charge_begun, discard_output
+from tacit.cli.output import discard_output, is_interrupt
 
 _COMMAND: Final = re.compile(r"\btacit((?: (?:[a-z][a-z-]*|\.\.\.))+)(?![^;)&]*--folder)")
 """A tacit command within a sentence, up to its arguments, unless it has --folder already."""
@@ -145,8 +145,6 @@ def _one_line(text: str) -> str:
 COMPLETE_VARIABLE: Final = "_TACIT_COMPLETE"
 EXIT_INTERRUPTED: Final = 128 + signal.SIGINT
 EXIT_BROKEN_PIPE: Final = 128 + signal.SIGPIPE
-QUERY_INTERRUPTED: Final = "Query interrupted"
-"""What DuckDB raises, as a RuntimeError, in the place of a KeyboardInterrupt."""
 
 
 @click.group(
@@ -176,29 +174,19 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # an encoding without Greek letters shows ? instead of failing
-    charge_begun.clear()
     try:
         exit_code = _invoke(list(arguments))
         sys.stdout.flush()
     except (KeyboardInterrupt, click.Abort) as stopped:
-        return _report_interrupt(str(stopped), arguments)
+        if sentence := str(stopped):  # what was charged, where the command knows it
+            click.echo(f"tacit: {sentence}", err=True)
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
         discard_output()
         return EXIT_BROKEN_PIPE
     except Exception as error:
-        if type(error) is RuntimeError and str(error) == QUERY_INTERRUPTED:
-            return _report_interrupt("", arguments)
-        return report_error(error, arguments)
+        return EXIT_INTERRUPTED if is_interrupt(error) else report_error(error, arguments)
     return exit_code
-
-
-def _report_interrupt(sentence: str, arguments: Sequence[str]) -> int:
-    """Write what was charged, if that is known: by `pipeline.interrupts`, or because a charge was not yet begun."""
-    if not sentence and {"sql", "stats"} & {*arguments} and not charge_begun.is_set():
-        sentence = "cancelled; nothing was charged"
-    if sentence:
-        click.echo(f"tacit: {sentence}", err=True)
-    return EXIT_INTERRUPTED
 
 
 def _invoke(arguments: list[str]) -> int:

@@ -33,8 +33,8 @@ TEXT_WIDTH_MAX: Final = 100
 LABEL_WIDTH: Final = 17
 
 
-charge_begun: Final = threading.Event()
-"""Set when a command begins to charge; an interrupt before that has charged nothing."""
+QUERY_INTERRUPTED: Final = "Query interrupted"
+"""What DuckDB raises, as a RuntimeError, in the place of a KeyboardInterrupt."""
 
 
 class Fact(NamedTuple):
@@ -192,6 +192,29 @@ def writing_answer(advice: str = "it was charged, and repeating the query costs 
 
         discard_output()
         raise StorageUnavailable(f"the answer could not be written ({error.strerror}); {advice}") from None
+
+
+@contextmanager
+def reporting_no_charge() -> Iterator[None]:
+    """Say that nothing was charged if the block is interrupted before it begins to charge."""
+    before: object = None
+    try:
+        from tacit.pipeline.interrupts import latest_charge
+
+        before = latest_charge()
+        yield
+    except BaseException as stopped:
+        is_unexplained = is_interrupt(stopped) and str(stopped) in ("", QUERY_INTERRUPTED)
+        if is_unexplained and (before is None or latest_charge() is before):
+            raise KeyboardInterrupt("cancelled; nothing was charged") from stopped
+        raise
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether an error is Ctrl-C, in one of the forms that it takes."""
+    if type(error) is RuntimeError:
+        return str(error) == QUERY_INTERRUPTED
+    return isinstance(error, KeyboardInterrupt | click.Abort)
 
 
 def discard_output() -> None:

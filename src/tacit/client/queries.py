@@ -29,6 +29,7 @@ from tacit.client.answers import VALUES, RemoteAnswer, RemotePreview, RemoteRele
 from tacit.client.errors import error_of, parse_response, require_readable
 from tacit.client.resources import RemoteColumn, RemoteTable, limits_request
 from tacit.client.transport import Reply, Transport
+from tacit.pipeline.interrupts import begin_charge
 from tacit.privacy import texts
 from tacit.privacy.arguments import instances, mapping, require_progress
 from tacit.privacy.bounds import Bounds, Categories, Category
@@ -205,6 +206,7 @@ class QueryRunner:
         raise ServerFailed(f"the server lost the query {1 + LOST_MAX} times; repeat it with key={key!r}")
 
     def _send(self, path: str, request: QueryRequest | StatisticRequest, key: str) -> Reply:
+        begin_charge()
         try:
             return self._transport.ask("POST", path, body=request, key=key)
         except ServerUnreachable as error:

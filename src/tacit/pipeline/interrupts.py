@@ -6,6 +6,9 @@ answer is returned, because it is charged. A second Ctrl-C is raised at once, an
 
 This holds on the main thread, as in scripts, shells and notebooks; the program's own handler is restored when the
 release has ended. Other threads get no signals, and a program that ignores interrupts is not interrupted.
+
+Whether an interrupt came before any charge: whoever charges calls `begin_charge` first (`pipeline.release`, and the
+client before it posts a query), so nothing was charged while `latest_charge` is the same object as before.
 """
 
 from __future__ import annotations
@@ -27,6 +30,19 @@ INSIST_S: Final = 0.05
 
 A wait without a limit would not notice the signal, and an engine forgets a cancellation that precedes its statement.
 """
+
+
+_latest_charge: Final = [object()]
+
+
+def begin_charge() -> None:
+    """Note that a charge may be made from now on."""
+    _latest_charge[0] = object()
+
+
+def latest_charge() -> object:
+    """Return an object that is another one after every charge of this process."""
+    return _latest_charge[0]
 
 
 class Interrupted(KeyboardInterrupt):

@@ -51,7 +51,7 @@ from typing import Final, Protocol, TypeVar
 from tacit.accounting.conversions import Cost
 from tacit.ledger import Budget, Ledger, Permit
 from tacit.ledger.answer_storage import reserved_bytes
-from tacit.pipeline.interrupts import run_shielded
+from tacit.pipeline.interrupts import begin_charge, run_shielded
 from tacit.pipeline.plan import Quote, Released, ReleaseOptions, ReleasePlan
 from tacit.privacy.errors import (
     AlreadySettled,
@@ -146,6 +146,7 @@ def preview(plan: ReleasePlan[T], budget: Budget) -> Quote:
 def begin(plan: _Chargeable, budget: Budget, options: ReleaseOptions) -> Permit:
     """Charge a plan that is released in steps (`StepAnchor`), and return its permit."""
     plan.check()
+    begin_charge()
     return budget.reserve(plan.event, options.purpose or plan.label)
 
 
@@ -229,6 +230,7 @@ def _charge_and_run(plan: ReleasePlan[T], budget: Budget, options: ReleaseOption
         if key is None and is_kept:
             key = _shared_key(plan, budget, attempt)
         bound_to = {} if version is None else {"plan": plan.digest, "data_version": version}
+        begin_charge()
         try:
             permit = budget.reserve(plan.event, options.purpose or plan.label, key=key, **bound_to)
             answer, encoded = _run(plan, budget, permit, options)

@@ -152,6 +152,28 @@ def test_a_folder_is_attacked_within_an_epsilon_and_the_finding_is_kept(
         assert curator.budget("clinic").spent().epsilon <= 1.0 + 1e-9
 
 
+def test_an_interrupted_attack_on_a_table_called_stats_does_not_say_that_nothing_was_charged(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, asked = Curator.sql, []
+
+    def interrupted(curator: Curator, *given: object, **options: object) -> object:
+        asked.append(given)
+        if len(asked) > 2:
+            raise KeyboardInterrupt
+        return release(curator, *given, **options)  # type: ignore[arg-type]
+
+    with Curator(files / "stats") as curator:
+        curator.add_table("stats", files / "secrets.csv", unit="id", dataset="clinic")
+        curator.set_budget("clinic", epsilon=4.0, epsilon_min=0)
+    monkeypatch.setattr(Curator, "sql", interrupted)
+    query = ("stats", "--secret", "secret = 1", "--unit", "id", "--truth", "secrets.csv", "--folder", "stats")
+    assert run(["attack", "differencing", *query, "--epsilon", "1"]) == 130
+    with Curator(files / "stats") as curator:
+        assert curator.budget("clinic").spent().epsilon > 0
+    assert "nothing was charged" not in capsys.readouterr().err
+
+
 def test_a_claim_is_read_from_the_ledger_and_the_finding_kept_beside_its_entry(folder: Path) -> None:
     with Curator(folder) as curator:
         permit = curator.sql("SELECT COUNT(*) FROM people", 0.5).permit

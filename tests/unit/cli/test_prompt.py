@@ -103,6 +103,20 @@ def test_a_question_that_is_not_consented_to_is_dropped_and_spends_nothing(
     assert spent(untouched) == 0
 
 
+def test_ctrl_c_after_the_charge_does_not_say_that_nothing_was_charged(
+    curator: Curator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FolderBackend, "explain", interrupt)  # the answer is there, and not shown yet
+    typed(FolderBackend(curator), ".confirm off", f"{BY_SEX};")
+    out = capsys.readouterr().out
+    assert spent(curator) == pytest.approx(0.5)
+    assert "stopped; what was charged stays charged" in out
+    assert "nothing was charged" not in out
+
+
 def test_without_a_price_nothing_is_previewed_or_asked(untouched: Curator, capsys: pytest.CaptureFixture[str]) -> None:
     typed(FolderBackend(untouched), f"{BY_SEX};", f".preview {BY_SEX}", f".explain {BY_SEX}", price=None)
     out, err = capsys.readouterr()

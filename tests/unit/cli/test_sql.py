@@ -8,6 +8,7 @@ import json
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from tacit.cli.app import run
@@ -198,14 +199,25 @@ def test_a_time_limit_that_is_none_is_bad_use_and_charges_nothing(
 
 
 @pytest.mark.parametrize(
-    ("where", "said"),
-    [("preview", "tacit: cancelled; nothing was charged\n"), ("sql", "")],  # after the charge began, nobody knows
+    ("where", "interruption", "said"),
+    [
+        ("preview", KeyboardInterrupt(), "tacit: cancelled; nothing was charged\n"),
+        ("preview", click.Abort(), "tacit: cancelled; nothing was charged\n"),
+        ("sql", RuntimeError("Query interrupted"), "tacit: cancelled; nothing was charged\n"),
+        ("remaining", KeyboardInterrupt(), ""),  # after the charge
+        ("remaining", RuntimeError("Query interrupted"), ""),
+    ],
 )
-def test_an_interrupt_says_that_nothing_was_charged_where_that_is_certain(
-    clinic: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, where: str, said: str
+def test_an_interrupt_says_that_nothing_was_charged_until_the_charge_begins(
+    clinic: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+    interruption: BaseException,
+    said: str,
 ) -> None:
     def interrupt(*_words: object, **_options: object) -> None:
-        raise KeyboardInterrupt
+        raise interruption
 
     monkeypatch.setattr(f"tacit.cli.backends.FolderBackend.{where}", interrupt)
     assert asked(capsys, "sql", BY_SEX, "--epsilon", "1", "--folder", clinic) == (130, "", said)

@@ -99,13 +99,13 @@ class Served:
         return [json.loads(one.content) for one in self.requests if one.url.path == path]
 
 
-def in_order(*answers: httpx.Response | Exception) -> Handler:
+def in_order(*answers: httpx.Response | BaseException) -> Handler:
     """Return a server that answers with one after another, and with the last one from then on."""
     left = list(answers)
 
     def handler(request: httpx.Request) -> httpx.Response:
         answer = left.pop(0) if len(left) > 1 else left[0]
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 

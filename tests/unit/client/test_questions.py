@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.pipeline.interrupts import latest_charge
 from tacit.privacy.errors import (
     BudgetExceeded,
     Cancelled,
@@ -336,6 +337,16 @@ def test_ctrl_c_while_the_job_is_waited_for_cancels_it_too() -> None:
     with pytest.raises(KeyboardInterrupt):
         served.client.sql(SQL, 0.5)
     assert served.requests[-1].method == "DELETE"
+
+
+def test_a_charge_is_noted_before_a_question_is_sent_and_not_by_a_preview() -> None:
+    served = Served(in_order(fine(PREVIEW), KeyboardInterrupt()))
+    before = latest_charge()
+    served.client.preview(SQL, 0.5)
+    assert latest_charge() is before
+    with pytest.raises(KeyboardInterrupt):
+        served.client.sql(SQL, 0.5)
+    assert latest_charge() is not before
 
 
 def test_jobs_are_listed_and_cancelled() -> None:

@@ -18,7 +18,7 @@ from tacit.cli.attacks.queries import QUERY, Place, Spending, confirm_spending, 
 from tacit.cli.attacks.report import Report, failed_attack
 from tacit.cli.attacks.targets import KINDS, read_toml
 from tacit.cli.options import ServerAddress, is_typed
-from tacit.cli.output import Screen, progress_bar
+from tacit.cli.output import Screen, is_interrupt, progress_bar
 from tacit.privacy.errors import InvalidInput, UnknownName, WrongType
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from tacit.curator.self_audit import Trial
 
 TARGETS_FILE: Final = "attacks.toml"
-QUERY_INTERRUPTED: Final = "Query interrupted"
-"""What DuckDB raises, as a RuntimeError, in the place of a KeyboardInterrupt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +148,7 @@ def _attack(one: Planned, done: set[str], settings: RunSettings, report: Report,
         state.show(settings.among)
 
     def fail(attack: str, error: Exception) -> None:
-        if type(error) is RuntimeError and str(error) == QUERY_INTERRUPTED:
+        if is_interrupt(error):
             raise KeyboardInterrupt from error
         if is_typed("debug"):
             click.echo("".join(traceback.format_exception(error)), err=True, nl=False)

@@ -10,7 +10,7 @@ import click
 
 from tacit.cli.groups import Command, format_option
 from tacit.cli.options import YES, ServerAddress, confirm_cost, query_options, server_options
-from tacit.cli.output import Screen, charge_begun, show_facts_beside, show_hints, writing_answer
+from tacit.cli.output import Screen, reporting_no_charge, show_facts_beside, show_hints, writing_answer
 from tacit.privacy.numbers import DEFAULT_LEVEL
 
 
@@ -59,11 +59,10 @@ def command(
         settings = {"analyst": analyst, "purpose": purpose, "level": level, "timeout_s": timeout, "shows_card": card}
         _run_repl(screen, folder, server, options, settings)
         return
-    with open_backend(folder, server, level) as backend:
+    with reporting_no_charge(), open_backend(folder, server, level) as backend:
         show_hints(screen, rendering.category_hints(sql, backend.tables(), options["keys"]))
         if not yes:
             confirm_cost(screen, backend.preview(sql, options, analyst))
-        charge_begun.set()
         with progress_bar(screen) as progress:
             release = backend.sql(sql, options, analyst, purpose=purpose, timeout_s=timeout, progress=progress)
         remaining, payer = backend.remaining(release.datasets, analyst), backend.payer(analyst)

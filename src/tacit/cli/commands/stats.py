@@ -13,7 +13,7 @@ import click
 
 from tacit.cli.groups import Command, Group, format_option
 from tacit.cli.options import AS_JSON, PLOT_SETTINGS, YES, is_typed, server_address, server_parameters
-from tacit.cli.output import Screen
+from tacit.cli.output import Screen, reporting_no_charge
 from tacit.privacy.numbers import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
@@ -58,10 +58,9 @@ def _run(entry: Statistic, screen: Screen, /, **settings: Any) -> None:
     several = settings.pop("columns", ())
     named = tuple(settings.pop(_keyword(name)) for name in entry.columns if not name.endswith("..."))
     shared = {name: settings.pop(name, ()) for name in SHARED - {"columns"}}
-    run_statistic(
-        screen,
-        StatisticQuery(entry, columns=(*(one for one in named if one is not None), *several), own=settings, **shared),
-    )
+    columns = (*(one for one in named if one is not None), *several)
+    with reporting_no_charge():
+        run_statistic(screen, StatisticQuery(entry, columns=columns, own=settings, **shared))
 
 
 def _keyword(name: str) -> str:

@@ -30,7 +30,7 @@ from tacit.cli.app import describe_error
 from tacit.cli.options import folder_argument
 from tacit.cli.output import Screen
 from tacit.cli.repl.session import COMMANDS, ExitRequested, Session, run_dot_command, with_dot_commands
-from tacit.pipeline.interrupts import Interrupted
+from tacit.pipeline.interrupts import Interrupted, latest_charge
 
 if TYPE_CHECKING:
     from prompt_toolkit.history import History
@@ -260,6 +260,7 @@ def execute(session: Session, text: str) -> None:
         [(run_dot_command, text)] if is_dot_command(text) else [(Session.ask, one) for one in split_statements(text)]
     )
     for do, part in parts:
+        before = latest_charge()
         try:
             do(session, part)
         except (ExitRequested, BrokenPipeError):
@@ -267,8 +268,9 @@ def execute(session: Session, text: str) -> None:
         except Interrupted as error:
             session.say(str(error))
             return
-        except (KeyboardInterrupt, EOFError):  # at the confirmation
-            session.say("not run; nothing was charged")
+        except (KeyboardInterrupt, EOFError):  # EOFError: at the confirmation
+            is_charged = latest_charge() is not before
+            session.say("stopped; what was charged stays charged" if is_charged else "not run; nothing was charged")
             return
         except Exception as error:
             failure = describe_error(error, folder_argument())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tacit.cli import rendering
 from tacit.cli.app import with_options
 from tacit.cli.backends import Backend
-from tacit.cli.output import Fact, Screen, charge_begun, progress_bar
+from tacit.cli.output import Fact, Screen, progress_bar
 from tacit.pipeline.interrupts import run_shielded
 from tacit.privacy.errors import InvalidInput, NotInCatalog
 from tacit.privacy.figures import exactly
@@ -81,7 +81,6 @@ class Session:
             if self.confirm().strip().lower() not in YES:
                 self.say("not run; nothing was charged")
                 return
-        charge_begun.set()
         with progress_bar(self.screen) as progress:
             answer = self.interruptible(
                 lambda: self.backend.sql(

@@ -23,7 +23,7 @@ import click
 
 from tacit.cli.backends import is_set_up, open_catalog, open_client, open_curator, warnings_on_stderr
 from tacit.cli.options import ServerAddress, confirm_cost, folder_flag
-from tacit.cli.output import Fact, Screen, charge_begun, progress_bar, writing_answer
+from tacit.cli.output import Fact, Screen, progress_bar, writing_answer
 from tacit.cli.statistics.parsing import LEARN, stated_facts
 from tacit.cli.statistics.presentation import Presentation
 from tacit.curator.file_table import OneTimeBudget, open_file_table
@@ -357,7 +357,6 @@ def run_statistic(screen: Screen, query: StatisticQuery) -> None:
             _prepare(query, opened, progress)
             if opened.is_recorded and not query.yes:
                 confirm_cost(screen, opened.preview())
-            charge_begun.set()
             answer = opened.release()
         with writing_answer(*([] if opened.is_recorded else ["its cost is spent"])):
             _presentation(query, opened, answer).show(screen)
