@@ -3,6 +3,7 @@
     plan.py        what a kind of release implements (`ReleasePlan`), and the options of one release (`ReleaseOptions`)
     release.py     `preview`, `find_released` and `release`: the only module that charges, runs and commits a plan
     steps.py       releases in several steps under one charge, each step anchored in the ledger
+    notes.py       the written forms of notes on permits (failed runs, steps), and their reader
     interrupts.py  Ctrl-C during a release
 
 Not here: what a plan releases (capabilities), where its rows are (engines), which plans there are (the curator).

@@ -51,6 +51,7 @@ from typing import Final, Protocol, TypeVar
 from tacit.accounting.conversions import Cost
 from tacit.ledger import Budget, Ledger, Permit
 from tacit.ledger.answer_storage import reserved_bytes
+from tacit.pipeline import notes
 from tacit.pipeline.interrupts import begin_charge, run_shielded
 from tacit.pipeline.plan import Quote, Released, ReleaseOptions, ReleasePlan
 from tacit.privacy.errors import (
@@ -78,12 +79,7 @@ RUN_FAILED: Final = (
 )
 FAILURES_MAX: Final = 10
 """How many unseen failed runs stop further runs on a data set; half as many of one analyst stop that analyst."""
-_FAILED: Final = "the run failed: "
-_SEEN: Final = "seen by the owner: "
-_FOR: Final = " for "
-_UNCOUNTED: Final = tuple(
-    _FAILED + one.code for one in (Cancelled, CatalogChanged, SourceMissing, NoConnection, NoAccess)
-)
+_UNCOUNTED: Final = frozenset(one.code for one in (Cancelled, CatalogChanged, SourceMissing, NoConnection, NoAccess))
 STALE_PLAN: Final = "a table was registered again after this was planned; nothing was charged; run it again"
 _log: Final = logging.getLogger("tacit.pipeline")
 _hold: Final[ContextVar[Callable[[], None] | None]] = ContextVar("hold", default=None)
@@ -171,7 +167,7 @@ def release(plan: ReleasePlan[T], budget: Budget, options: ReleaseOptions) -> Re
 def suspension(budget: Budget) -> Suspended | None:
     """Return the refusal of further runs on a data set, if too many failed; None while they are allowed."""
     failures = _unseen_failures(budget.open_notes())
-    own = [note for note in failures.values() if budget.payer and note.partition(_FOR)[2] == budget.payer]
+    own = [one for one in failures.values() if budget.payer and one.payer == budget.payer]
     is_own = 2 * len(own) >= FAILURES_MAX
     if not is_own and len(failures) < FAILURES_MAX:
         return None
@@ -185,18 +181,21 @@ def suspension(budget: Budget) -> Suspended | None:
 
 def allow_runs(ledger: Ledger, dataset: str) -> int:
     """Allow further runs on a data set: mark its failed runs as seen by the owner, and return their number."""
-    failed = _unseen_failures(ledger.open_notes(dataset))
-    for permit, note in failed.items():
+    noted = ledger.open_notes(dataset)
+    failed = _unseen_failures(noted)
+    for permit, failure in failed.items():
         with suppress(AlreadySettled):  # somebody else has marked it meanwhile
-            ledger.annotate(permit, _SEEN + note, before=note)
+            ledger.annotate(permit, str(failure.seen), before=noted[permit])
     return len(failed)
 
 
-def _unseen_failures(notes: Mapping[str, str]) -> dict[str, str]:
+def _unseen_failures(noted: Mapping[str, str]) -> dict[str, notes.FailureNote]:
+    """Return the failures that count, by permit."""
+    read = {permit: notes.read(text) for permit, text in noted.items()}
     return {
         permit: note
-        for permit, note in notes.items()
-        if note.startswith(_FAILED) and note.partition(_FOR)[0] not in _UNCOUNTED
+        for permit, note in read.items()
+        if isinstance(note, notes.FailureNote) and not note.is_seen and note.reason not in _UNCOUNTED
     }
 
 
@@ -287,7 +286,7 @@ def _run(plan: ReleasePlan[T], budget: Budget, permit: Permit, options: ReleaseO
         _log.error("a charged run failed with %s\n%s", reason, frames)
     _hold_outcome()
     try:
-        budget.annotate(permit, _FAILED + reason + (_FOR + budget.payer if budget.payer else ""), before="")
+        budget.annotate(permit, str(notes.FailureNote(reason, budget.payer)), before="")
     except AlreadySettled:
         if not isinstance(failure, Cancelled):  # the caller knows that it cancelled, and learns nothing else
             raise

@@ -13,13 +13,11 @@ The digest covers a random secret in the state, so that notes, which auditors re
 from __future__ import annotations
 
 import hashlib
-import re
-from typing import Final
 
 from tacit.ledger import Budget
+from tacit.pipeline import notes
+from tacit.pipeline.notes import StepNote
 from tacit.privacy.errors import AlreadySettled
-
-_STEP: Final = re.compile(r"step (\d+) of \d+, state [0-9a-f]{64}")
 
 
 def start_digest(start: bytes) -> str:
@@ -40,12 +38,13 @@ class StepAnchor:
 
     def begin(self, digest: str) -> None:
         """Note a state without steps."""
-        self._budget.annotate(self._permit, self._text(0, digest), before="")
+        self._budget.annotate(self._permit, str(self._note(0, digest)), before="")
 
     def advance(self, steps: int, digest: str, before: str) -> None:
         """Note that a step is released, or raise AlreadySettled if another copy of the state is ahead."""
+        last = self._note(steps - 1, before)
         try:
-            self._budget.annotate(self._permit, self._text(steps, digest), before=self._text(steps - 1, before))
+            self._replace(last, self._note(steps, digest))
         except AlreadySettled:
             raise self._stale(steps - 1) from None
         if steps == self._horizon:
@@ -53,7 +52,7 @@ class StepAnchor:
 
     def is_at(self, steps: int, digest: str) -> bool:
         """Whether a state is the one that was noted last."""
-        return self._budget.note(self._permit) == self._text(steps, digest)
+        return notes.read(self._budget.note(self._permit)) == self._note(steps, digest)
 
     def require(self, steps: int, digest: str, before: str) -> None:
         """Raise AlreadySettled unless a state is the noted one, or one step ahead, which is then noted."""
@@ -63,12 +62,19 @@ class StepAnchor:
             raise self._stale(steps)
         self.advance(steps, digest, before)
 
-    def _text(self, steps: int, digest: str) -> str:
-        return f"step {steps} of {self._horizon}, state {digest}"
+    def _note(self, steps: int, digest: str) -> StepNote:
+        return StepNote(steps, self._horizon, digest)
+
+    def _replace(self, last: StepNote, note: StepNote) -> None:
+        """Note a step in the place of the last one, which an older ledger holds as a sentence."""
+        try:
+            self._budget.annotate(self._permit, str(note), before=str(last))
+        except AlreadySettled:
+            self._budget.annotate(self._permit, str(note), before=last.sentence)
 
     def _stale(self, steps: int) -> AlreadySettled:
-        found = _STEP.fullmatch(self._budget.note(self._permit))
-        noted = f"step {found[1]}" if found else "none of its steps"
+        found = notes.read(self._budget.note(self._permit))
+        noted = f"step {found.number}" if isinstance(found, StepNote) else "none of its steps"
         return AlreadySettled(
             f"this state has {steps} steps, and is not the one that was noted last with its budget ({noted}): it was "
             "copied or restored, and would release the same noise again; continue with the newest state, or start a "

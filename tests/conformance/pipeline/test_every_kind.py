@@ -142,7 +142,7 @@ def test_what_the_caller_decided_is_told_apart_and_stays_charged(
     with pytest.raises(type(error)):
         prepared.release()
     assert spent(curator) == pytest.approx(EPSILON)
-    assert notes(curator) == [f"the run failed: {error.code}"]
+    assert notes(curator) == [f"failed/{error.code}"]
 
 
 def test_after_some_failures_nothing_is_run_until_the_owner_allows_it(
@@ -376,4 +376,4 @@ def test_a_process_that_is_killed_leaves_the_charge_and_never_a_second_one(
 def test_ctrl_c_cancels_the_run_and_notes_the_charge(stopped: dict[tuple[str, str], Path], kind: str) -> None:
     with tacit.Curator(stopped[kind, "interrupt"]) as curator:
         assert spent(curator) == pytest.approx(EPSILON)
-        assert notes(curator) == [f"the run failed: {Cancelled.code}"]
+        assert notes(curator) == [f"failed/{Cancelled.code}"]

@@ -19,6 +19,7 @@ import pytest
 
 import tacit
 from tacit.ledger import Ledger, LedgerBudget
+from tacit.pipeline import notes
 from tacit.pipeline.steps import StepAnchor, start_digest, step_digest
 from tacit.privacy.errors import AlreadySettled, InvalidInput, LedgerBusy, UnknownName
 from tacit.stats import RunningCount, RunningSum
@@ -199,11 +200,26 @@ def test_the_permit_is_open_until_the_last_step_and_its_note_holds_nothing_priva
     running = RunningCount(2, epsilon=0.5, budget=budget)
     running.add(5)
     (open_permit,) = ledger.reservations()
-    assert open_permit.note.startswith("step 1 of 2, state ")
+    assert open_permit.note.startswith("step/1/2/")
     running.add(5)
     assert ledger.reservations() == []
     assert RunningCount.from_bytes(running.to_bytes(), budget=budget).steps == 2
     assert len(decode_state(running.to_bytes()).header["secret"]) == 64  # so that no step can be guessed from a digest
+
+
+def test_a_state_whose_step_was_noted_as_a_sentence_continues_and_its_copy_does_not(budget: LedgerBudget) -> None:
+    """As in ledgers that were written before notes had a form of their own."""
+    running = RunningCount(3, epsilon=0.5, budget=budget)
+    running.add(5)
+    (open_permit,) = budget._ledger.reservations()
+    noted = notes.read(open_permit.note)
+    assert isinstance(noted, notes.StepNote)
+    budget.annotate(open_permit.permit, noted.sentence, before=open_permit.note)
+    state = running.to_bytes()
+    one, copy = (RunningCount.from_bytes(state, budget=budget) for _ in range(2))
+    one.add(5)
+    with pytest.raises(AlreadySettled):
+        copy.add(6)
 
 
 def test_a_note_depends_on_the_secret_at_every_step() -> None:

@@ -106,7 +106,7 @@ def test_no_answer_leaves_with_noise_for_other_bounds_than_its_rows_have(
     except EngineFailed:
         assert moment == "during the run"
         assert change != "nothing"
-        assert [one.note for one in curator.ledger.reservations()] == ["the run failed: T134"]
+        assert [one.note for one in curator.ledger.reservations()] == ["failed/T134"]
     else:
         assert plan.question.scope.tables == {"t"}
         assert curator.catalog.schema.table("t") == service.schema.table("t")

@@ -55,14 +55,14 @@ def test_runs_are_allowed_again_after_failures(folder: Path, capsys: pytest.Capt
     answer(folder, capsys, "set", "clinic", "--epsilon", "3", "--delta", "1e-7")
     with Curator(folder) as curator:
         paid = curator.budget("clinic")
-        for _ in range(10):
-            paid.annotate(paid.reserve(events.Laplace(0.1)), "the run failed: T610", before="")
+        for note in ["failed/T610"] * 5 + ["the run failed: T610"] * 5:  # sentences are of older ledgers
+            paid.annotate(paid.reserve(events.Laplace(0.1)), note, before="")
         assert suspension(paid) is not None
     assert answer(folder, capsys, "resume", "clinic") == {"seen": 10}
     assert budget(folder, "resume", "nowhere") == 2
     with Curator(folder) as curator:
         assert suspension(curator.budget("clinic")) is None
-        assert {one.note for one in curator.ledger.reservations()} == {"seen by the owner: the run failed: T610"}
+        assert {one.note for one in curator.ledger.reservations()} == {"seen/T610"}
 
 
 def test_every_setting_reaches_the_ledger(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

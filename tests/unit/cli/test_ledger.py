@@ -44,6 +44,15 @@ def test_show_lists_budgets_reservations_requests_and_records(folder: Path, caps
     assert {row["purpose"] for row in facts["records"] if row["kind"] != "reserved"} == {None}
 
 
+@pytest.mark.parametrize("note", ["failed/T610/ana", "the run failed: T610 for ana"])
+def test_show_has_notes_in_words(folder: Path, capsys: pytest.CaptureFixture[str], note: str) -> None:
+    with Curator(folder) as curator:
+        (left,) = curator.ledger.reservations()
+        curator.ledger.annotate(left.permit, note)
+    (shown,) = answer(capsys, "show", "--folder", str(folder))["reservations"]
+    assert shown["note"] == "the run failed: T610 for ana"
+
+
 def test_show_is_readable_without_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ledger", "show", "--folder", str(folder), "--records", "0"]) == 0
     assert "ana on visits" in capsys.readouterr().out

@@ -189,7 +189,7 @@ def test_an_answer_made_while_a_table_was_registered_anew_does_not_leave(
             ask()
     assert curator.budget("visits").spent().epsilon == pytest.approx(0.75)
     (left,) = curator.ledger.reservations()
-    assert left.note == "the run failed: T134"
+    assert left.note == "failed/T134"
 
 
 def test_tables_of_several_data_sets_are_not_asked_about_together(curator: tacit.Curator, tmp_path: Path) -> None:

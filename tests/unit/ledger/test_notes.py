@@ -48,7 +48,7 @@ def test_the_key_of_a_permit_with_a_note_admits_no_other_run(ledger: Ledger) -> 
     """A run that failed was noted: under the same key the data would be read again without a charge."""
     permit = ledger.reserve("visits", events.Laplace(0.1), key="monday")
     assert ledger.reserve("visits", events.Laplace(0.1), key="monday").id == permit.id
-    ledger.annotate(permit, "the run failed: T610", before="")
+    ledger.annotate(permit, "failed/T610", before="")
     with pytest.raises(AlreadySettled, match="has ended or failed"):
         ledger.reserve("visits", events.Laplace(0.1), key="monday")
     assert ledger.budget("visits").spent().epsilon == pytest.approx(0.1)

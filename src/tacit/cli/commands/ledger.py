@@ -234,6 +234,7 @@ def _facts(ledger: Ledger, records: int) -> dict[str, Any]:
 
     from tacit.cli.catalog_rendering import ledger_budget_object
     from tacit.ledger import LedgerBudget
+    from tacit.pipeline.notes import in_words
 
     last = ledger.head().number
     return {
@@ -245,7 +246,7 @@ def _facts(ledger: Ledger, records: int) -> dict[str, Any]:
                 "event": one.permit.event.kind,
                 "since": one.permit.issued_at.isoformat(timespec="seconds"),
                 "purpose": one.permit.purpose,
-                "note": one.note,
+                "note": in_words(one.note),
             }
             for one in ledger.reservations()
         ],

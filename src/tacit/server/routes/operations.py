@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
 from tacit.ledger.clock import time_of
+from tacit.pipeline import notes
 from tacit.privacy.errors import TacitError
 from tacit.server.access import Action
 from tacit.server.context import Caller, CallerDep, Server
@@ -118,7 +119,7 @@ def reservations(caller: CallerDep) -> list[ReservationResponse]:
             dataset=one.permit.dataset,
             issued_at=one.permit.issued_at,
             cost=CostResponse.of(one.permit.cost),
-            note=one.note,
+            note=notes.in_words(one.note),
         )
         for one in caller.server.curator.ledger.reservations()
     ]
