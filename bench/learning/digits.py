@@ -31,7 +31,7 @@ def load(folder: Path, name: str) -> tuple[Floats, NDArray[np.int64]]:
 
 
 def _row(images: NDArray[np.uint8]) -> Floats:
-    pixels = images.astype(np.float32) / 255
+    pixels = (images / 255).astype(np.float32)
     return np.concatenate([pixels.reshape(len(pixels), -1), _orientations(pixels)], axis=1)
 
 
@@ -57,7 +57,8 @@ def _pooled(maps: Floats, axis: int) -> Floats:
     frame = [(0, 0)] * maps.ndim
     frame[axis] = (CELL // 2, CELL + CELL // 2)
     framed, starts = np.pad(maps, frame), np.arange(0, 28, CELL)
-    return sum(weight * np.take(framed, starts + step, axis=axis) for step, weight in enumerate(weights))  # type: ignore[return-value]
+    taken = [weight * np.take(framed, starts + step, axis=axis) for step, weight in enumerate(weights)]
+    return np.asarray(np.sum(taken, axis=0), dtype=np.float32)
 
 
 def kernel_teacher(x: Floats, y: NDArray[np.int64]) -> Any:
@@ -101,8 +102,8 @@ class DigitStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _train(self, x: Floats, y: NDArray[np.int64], seed: int) -> None:
-        import torch  # noqa: PLC0415
-        from torch.nn import functional  # noqa: PLC0415
+        import torch
+        from torch.nn import functional
 
         torch.manual_seed(seed)
         model, images, labels = _network(), _images(x), torch.tensor(y)
@@ -113,19 +114,19 @@ class DigitStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             batch = torch.randint(len(images), (96,))
             loss = functional.cross_entropy(model(_distorted(images[batch], 0.8)), labels[batch], label_smoothing=0.1)
             optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         self.model_ = model.eval()
 
     def predict_proba(self, x: Floats) -> NDArray[np.float64]:
         """Return the mean probabilities over four views of each image."""
-        import torch  # noqa: PLC0415
+        import torch
 
         torch.manual_seed(self.seed)
         images = _images(x)
         with torch.no_grad():
             views = [self.model_(_distorted(images, 0.3) if view else images).softmax(1) for view in range(4)]
-        return np.asarray(sum(views).numpy() / 4)  # type: ignore[union-attr]
+        return np.asarray(sum(views).numpy() / 4)
 
     def predict(self, x: Floats) -> NDArray[np.int64]:
         """Return the most likely labels."""
@@ -133,13 +134,13 @@ class DigitStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _images(x: Floats) -> Any:
-    import torch  # noqa: PLC0415
+    import torch
 
     return torch.tensor(x[:, :PIXELS]).reshape(-1, 1, 28, 28)
 
 
 def _network() -> Any:
-    from torch import nn  # noqa: PLC0415
+    from torch import nn
 
     return nn.Sequential(
         nn.Conv2d(1, 24, 3, stride=2, padding=1), nn.ReLU(), nn.Conv2d(24, 48, 3, padding=1), nn.ReLU(),
@@ -150,8 +151,8 @@ def _network() -> Any:
 
 def _distorted(images: Any, amount: float) -> Any:
     """Return images under random rotations, scales, shears and shifts."""
-    import torch  # noqa: PLC0415
-    from torch.nn import functional  # noqa: PLC0415
+    import torch
+    from torch.nn import functional
 
     def spread(limit: float) -> Any:
         return (torch.rand(len(images)) * 2 - 1) * limit * amount
