@@ -21,7 +21,7 @@ Not here: noise (`tacit.mechanisms.bulk_gaussian`), sampling, and who pays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Self
@@ -31,8 +31,10 @@ from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
+from torch.nn.utils.parametrize import is_parametrized
 from torch.utils.hooks import RemovableHandle
 
+from tacit.learn.dpsgd import attention, recurrent
 from tacit.learn.dpsgd.layers import (
     Gradients,
     Linear,
@@ -52,6 +54,12 @@ Clipping = Literal["flat", "per-layer", "automatic"]
 CLIPPINGS: Final = ("flat", "per-layer", "automatic")
 STABILITY: Final = 0.01
 """What automatic clipping adds to the norm."""
+OWN_FORWARDS: Final[dict[type[nn.Module], Any]] = {
+    nn.LSTM: recurrent,
+    nn.GRU: recurrent,
+    nn.MultiheadAttention: attention,
+}
+"""Modules whose passes are computed by other code while they are noted."""
 GROUPS_MAX: Final = 32
 """The most groups of a GroupNorm that replaces a BatchNorm."""
 
@@ -72,9 +80,9 @@ class PerSampleClipper:
         self._probed = False
         self._handles: list[RemovableHandle] = []
         require_separate_samples(model)
-        for module in model.modules():
-            if any(parameter.requires_grad for parameter in module.parameters(recurse=False)):
-                self._attach(module)
+        self._replaced: list[nn.Module] = []
+        for module in _modules_with_parameters(model):
+            self._attach(module)
 
     def __enter__(self) -> Self:
         return self
@@ -87,6 +95,9 @@ class PerSampleClipper:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+        for module in self._replaced:
+            del module.forward
+        self._replaced.clear()
         self._uses.clear()
 
     def forget(self) -> None:
@@ -139,13 +150,19 @@ class PerSampleClipper:
         return (clip / norms).clamp_(max=1)
 
     def _attach(self, module: nn.Module) -> None:
-        """Note each call of a module that has parameters of its own."""
+        """Note each call of a module that has trainable parameters of its own."""
+        own_forward = OWN_FORWARDS.get(type(module))
+        if own_forward is not None:
+            own_forward.require_supported(module)
+            self._replace_forward(module, own_forward.forward)
+            return
+        whole = is_parametrized(module)
         rule = rule_for(module) or Vectorised(module)
 
         def note(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any], output: Any) -> None:
-            if not self._notes() or not isinstance(output, Tensor) or not output.requires_grad:
+            if not self._notes() or not isinstance(output, Tensor):
                 return
-            own = {role: part for role, part in module.named_parameters(recurse=False) if part in self._names}
+            own = dict(module.named_parameters(recurse=whole))
             if isinstance(rule, Vectorised):
                 self._note(rule, own, (arguments, keywords, output.detach()), output)
             else:
@@ -153,12 +170,26 @@ class PerSampleClipper:
 
         self._handles.append(module.register_forward_hook(note, with_kwargs=True, prepend=True))
 
+    def _replace_forward(self, module: nn.Module, own_forward: Callable[..., Any]) -> None:
+        """Compute noted passes of a module by a forward method that notes the linear layers inside."""
+        original = module.forward
+
+        def forward(*arguments: Any, **keywords: Any) -> Any:
+            if not self._notes():
+                return original(*arguments, **keywords)
+            return own_forward(module, self._note, *arguments, **keywords)
+
+        module.forward = forward
+        self._replaced.append(module)
+
     def _notes(self) -> bool:
         return self.model.training and torch.is_grad_enabled() and not self._paused
 
     def _note(self, rule: Rule, parameters: Mapping[str, nn.Parameter], value: Any, output: Tensor) -> None:
-        version = value._version if isinstance(value, Tensor) else 0
-        self._uses.append(Use(rule, parameters, value, get_gradient_edge(output), version))
+        trainable = {role: part for role, part in parameters.items() if part in self._names}
+        if trainable and output.requires_grad:
+            version = value._version if isinstance(value, Tensor) else 0
+            self._uses.append(Use(rule, trainable, value, get_gradient_edge(output), version))
 
     @contextmanager
     def _pause(self) -> Iterator[None]:
@@ -289,6 +320,21 @@ def _merged(block: Block) -> Block:
         return block
     value = torch.cat([positions_of(use.value) for use in block.uses], 1)
     return Block([replace(first, value=value)], [torch.cat([positions_of(grad) for grad in block.grads], 1)])
+
+
+def _modules_with_parameters(model: nn.Module) -> list[nn.Module]:
+    """Return the modules that use trainable parameters: their own, or those of their parametrizations."""
+    modules = []
+    inside: set[nn.Module] = set()
+    for module in model.modules():
+        if module in inside:
+            continue
+        whole = is_parametrized(module)
+        if whole or type(module) is nn.MultiheadAttention:
+            inside.update(module.modules())
+        if any(parameter.requires_grad for parameter in module.parameters(recurse=whole or module in inside)):
+            modules.append(module)
+    return modules
 
 
 def _rows_of(losses: Tensor, units: Tensor | None) -> Rows:

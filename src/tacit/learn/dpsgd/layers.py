@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge
 from torch.func import functional_call, vjp, vmap
-from torch.nn import functional as F
+from torch.nn import functional
 
 from tacit.privacy.errors import WrongType
 
@@ -80,13 +80,13 @@ class Rule(Protocol):
 
 def squared(gradients: Tensor) -> Tensor:
     """Return the squared norm of each group's gradient."""
-    flat = gradients.flatten(1)
+    flat = gradients.reshape(len(gradients), -1)
     return torch.linalg.vector_norm(flat, dim=1).square_() if flat.shape[1] else flat.sum(1)
 
 
 def weighted(factors: Tensor, gradients: Tensor) -> Tensor:
     """Return the sum over groups of factor times gradient."""
-    return (factors @ gradients.flatten(1)).view(gradients.shape[1:])
+    return (factors @ gradients.reshape(len(gradients), -1)).view(gradients.shape[1:])
 
 
 class Formed:
@@ -242,7 +242,7 @@ class Convolution:
         """Return the patches that the kernel reads, as (rows, groups, channels * kernel, positions)."""
         layer: Any = self.layer
         mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
-        padded = F.pad(value, layer._reversed_padding_repeated_twice, mode=mode)
+        padded = functional.pad(value, layer._reversed_padding_repeated_twice, mode=mode)
         sizes, strides = list(padded.shape[:2]), list(padded.stride()[:2])
         kernel_strides, positions = [], []
         for axis, (size, kernel) in enumerate(zip(padded.shape[2:], layer.kernel_size, strict=True)):
@@ -391,11 +391,11 @@ def _plain_embedding(module: nn.Embedding) -> bool:
 def _normalization(module: Any, kind: type[nn.Module]) -> Rule | None:
     shape = getattr(module, "normalized_shape", ())
     if kind is nn.LayerNorm:
-        return Normalization(lambda value: F.layer_norm(value, shape, eps=module.eps), len(shape))
+        return Normalization(lambda value: functional.layer_norm(value, shape, eps=module.eps), len(shape))
     if kind is nn.RMSNorm:
-        return Normalization(lambda value: F.rms_norm(value, shape, eps=module.eps), len(shape))
+        return Normalization(lambda value: functional.rms_norm(value, shape, eps=module.eps), len(shape))
     if kind is nn.GroupNorm:
-        return Normalization(lambda value: F.group_norm(value, module.num_groups, eps=module.eps))
+        return Normalization(lambda value: functional.group_norm(value, module.num_groups, eps=module.eps))
     if kind in INSTANCE_NORMS:
-        return Normalization(lambda value: F.instance_norm(value, eps=module.eps))
+        return Normalization(lambda value: functional.instance_norm(value, eps=module.eps))
     return None
