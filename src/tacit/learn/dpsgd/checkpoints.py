@@ -116,25 +116,35 @@ class StateAnchor:
         """Note a training without steps."""
         self._anchor.begin(self._digest)
 
-    def store(self, path: Path, progress: Progress, lease: int, tensors: Tensors, rest: Any) -> None:
-        """Replace the file by a state, and note it; raise AlreadySettled if another copy of the last one went on."""
+    def store(
+        self, path: Path, progress: Progress, lease: int, tensors: Tensors, rest: Any, *, is_noted: bool = True
+    ) -> None:
+        """Replace the file by a state, and note it; raise AlreadySettled if another copy of the last one went on.
+
+        The state of a training that is over need not be noted: nobody goes on from it.
+        """
         header = {
             "kind": KIND,
             "settings": self._settings.to_dict(),
             "progress": asdict(progress),
             "lease": lease,
+            "is_noted": is_noted,
             "rest": rest,
             "before": self._digest,
             "before_counted": self._counted,
         }
         state = save_tensors(tensors, metadata={"tacit": json.dumps(header)})
         _replace(path, state)
+        if not is_noted:
+            return
         digest = step_digest(self._digest, state)
         self._anchor.advance(progress.counted, digest, self._digest, since=self._counted)
         self._digest, self._counted = digest, progress.counted
 
     def adopt(self, state: State) -> None:
         """Go on from a state of a file; raise AlreadySettled unless it is the noted one, or the next, not yet noted."""
+        if state.is_over and not state.is_noted:
+            return
         self._anchor.require(state.progress.counted, state.digest, state.before, since=state.before_counted)
         self._digest, self._counted = state.digest, state.progress.counted
 
@@ -146,6 +156,7 @@ class State:
     settings: Settings
     progress: Progress
     lease: int
+    is_noted: bool
     tensors: Tensors
     rest: Any
     digest: str
@@ -153,9 +164,14 @@ class State:
     before_counted: int
 
     @property
+    def is_over(self) -> bool:
+        """Whether no steps are left."""
+        return self.progress.is_stopped or self.progress.counted >= self.settings.schedule.steps
+
+    @property
     def progress_after_lease(self) -> Progress:
         """The progress with the steps counted that may have been shown after this state."""
-        lost = min(self.lease, self.settings.schedule.steps - self.progress.counted)
+        lost = 0 if self.is_over else min(self.lease, self.settings.schedule.steps - self.progress.counted)
         return replace(self.progress, forfeited=self.progress.forfeited + lost)
 
 
@@ -175,6 +191,7 @@ def read_state(path: Path) -> State:
             Settings.from_dict(header["settings"]),
             Progress(**header["progress"]),
             header["lease"],
+            header["is_noted"],
             load_tensors(data),
             header["rest"],
             step_digest(header["before"], data),
@@ -182,7 +199,9 @@ def read_state(path: Path) -> State:
             header["before_counted"],
         )
     except (InvalidInput, KeyError, TypeError, ValueError, SafetensorError):
-        raise InvalidInput(f"{path} is not the checkpoint of a private training of this version, or damaged", name="path") from None
+        raise InvalidInput(
+            f"{path} is not the checkpoint of a private training of this version, or damaged", name="path"
+        ) from None
 
 
 def require_free(path: Path) -> None:

@@ -153,9 +153,7 @@ def rows_of(data: Any) -> Rows:
         if not tensors:
             raise EmptyInput("data has no tensors", name="data")
         if len(lengths := {len(one) for one in tensors}) > 1:
-            raise InvalidInput(
-                f"the tensors of data have different numbers of rows: {sorted(lengths)}", name="data"
-            )
+            raise InvalidInput(f"the tensors of data have different numbers of rows: {sorted(lengths)}", name="data")
         found = _TensorRows(tensors, is_single=is_single)
     if not len(found):
         raise EmptyInput("data has no rows", name="data")

@@ -4,7 +4,7 @@ Promise: the event of a schedule is that of all its steps together, whatever mod
 
 Poisson samples (add/remove one unit). A step releases sum + N(0, (noise multiplier * clip)^2 I), sum over the sampled
 units of gradients of norm at most clip: a Gaussian mechanism on a Poisson sample, `Sampled(rate, Gaussian(multiplier))`
-(Abadi et al. 2016; the dominating pair of Zhu, Dong, Wang 2022). Which gradients are summed depends on earlier releases:
+(Abadi et al. 2016; dominating pair: Zhu, Dong, Wang 2022). Which gradients are summed depends on earlier releases:
 adaptive composition with parameters that are fixed beforehand, which loss distributions cover.
 
 A loader of the caller's own (replace one row). It visits every row at most once per pass, in an order that does not
@@ -155,7 +155,9 @@ def planned(
         raise TooLarge(f"a training has at most {STEPS_MAX:,} steps", name="steps", value=steps)
     if batch_size > units:
         raise OutOfRange(
-            f"the expected batch size must be at most the number of units, {units:,}", name="batch_size", value=batch_size
+            f"the expected batch size must be at most the number of units, {units:,}",
+            name="batch_size",
+            value=batch_size,
         )
     at = float(inside_unit_interval("delta", delta))
     if slack > at / 2:
