@@ -1,29 +1,53 @@
-"""Private machine learning: PATE. Names load when they are first used."""
+"""Private machine learning: DP-SGD for PyTorch, and PATE.
 
-from importlib import import_module
+    make_private, resume, PrivateTraining, AdaptiveClip             training with clipped gradients and noise
+    PATE, PrivatePrediction, SanitisedReport                        students of private teachers, and their report
+    LNMax, GNMax, ConfidentGNMax, InteractiveGNMax                  how votes of teachers are aggregated
+
+PyTorch and scikit-learn come with the extra `learn` (`pip install 'tacit[learn]'`); they are imported when a name that
+needs them is first used.
+"""
+
 from typing import TYPE_CHECKING, Any, Final
 
+from tacit.privacy.extras import import_extra
+
 if TYPE_CHECKING:
+    from tacit.learn.dpsgd.private_training import PrivateTraining
+    from tacit.learn.dpsgd.schedule import AdaptiveClip
+    from tacit.learn.dpsgd.training import make_private, resume
     from tacit.learn.pate.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
     from tacit.learn.pate.report import SanitisedReport
     from tacit.learn.pate.student import PATE, PrivatePrediction
 
-_HOMES: Final = {
-    "PATE": "tacit.learn.pate.student",
-    "PrivatePrediction": "tacit.learn.pate.student",
-    "LNMax": "tacit.learn.pate.aggregators",
-    "GNMax": "tacit.learn.pate.aggregators",
-    "ConfidentGNMax": "tacit.learn.pate.aggregators",
-    "InteractiveGNMax": "tacit.learn.pate.aggregators",
-    "SanitisedReport": "tacit.learn.pate.report",
-}
+__all__ = [
+    "PATE",
+    "AdaptiveClip",
+    "ConfidentGNMax",
+    "GNMax",
+    "InteractiveGNMax",
+    "LNMax",
+    "PrivatePrediction",
+    "PrivateTraining",
+    "SanitisedReport",
+    "make_private",
+    "resume",
+]
 
-__all__ = ["PATE", "ConfidentGNMax", "GNMax", "InteractiveGNMax", "LNMax", "PrivatePrediction", "SanitisedReport"]
+_HOMES: Final = {
+    "tacit.learn.dpsgd.private_training": ("PrivateTraining",),
+    "tacit.learn.dpsgd.schedule": ("AdaptiveClip",),
+    "tacit.learn.dpsgd.training": ("make_private", "resume"),
+    "tacit.learn.pate.aggregators": ("ConfidentGNMax", "GNMax", "InteractiveGNMax", "LNMax"),
+    "tacit.learn.pate.report": ("SanitisedReport",),
+    "tacit.learn.pate.student": ("PATE", "PrivatePrediction"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_extra(home, extra="learn", purpose="machine learning"), name)
     raise AttributeError(f"module 'tacit.learn' has no attribute {name!r}")
 
 

@@ -285,10 +285,12 @@ class Budget:
         key: str | None = None,
         plan: str | None = None,
         data_version: str | None = None,
+        is_refundable: bool = False,
     ) -> Permit:
         """Charge an event before it is run; `commit` records its end, `annotate` its progress.
 
-        `key`, `plan` and `data_version` are as for `Ledger.reserve`; a budget in memory keeps no keys.
+        `key`, `plan` and `data_version` are as for `Ledger.reserve`; a budget in memory keeps no keys. With
+        `is_refundable` a ledger charges the event step by step where its filter does, for `refund`.
         """
         if key is not None:
             raise InvalidInput("a budget in memory keeps no keys; leave key= out, or use a ledger's", name="key")
@@ -296,6 +298,9 @@ class Budget:
         with self._lock:
             self._notes[permit.id] = ""
         return permit
+
+    def refund(self, permit: Permit | str, ran: Event) -> None:
+        """Refund the steps of a refundable event that were not run, as `Ledger.refund`; in memory nothing is."""
 
     def annotate(self, permit: Permit | str, text: str, *, before: str) -> None:
         """Set the note of a reserved release if `before` is its last note; otherwise raise AlreadySettled."""

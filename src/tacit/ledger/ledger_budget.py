@@ -96,6 +96,7 @@ class LedgerBudget(Budget):
         key: str | None = None,
         plan: str | None = None,
         data_version: str | None = None,
+        is_refundable: bool = False,
     ) -> Permit:
         """Admit an event and charge it, or raise BudgetExceeded and charge nothing."""
         return self._ledger.reserve(
@@ -105,9 +106,13 @@ class LedgerBudget(Budget):
             epochs=self._epochs,
             purpose=purpose,
             key=key,
+            plan=is_refundable,
             question=plan,
             data_version=data_version,
         )
+
+    def refund(self, permit: Permit | str, ran: Event) -> None:
+        self._ledger.refund(permit, ran)
 
     def annotate(self, permit: Permit | str, text: str, *, before: str) -> None:
         self._ledger.annotate(permit, text, before=before)

@@ -40,13 +40,16 @@ class StepAnchor:
         """Note a state without steps."""
         self._budget.annotate(self._permit, str(self._note(0, digest)), before="")
 
-    def advance(self, steps: int, digest: str, before: str) -> None:
-        """Note that a step is released, or raise AlreadySettled if another copy of the state is ahead."""
-        last = self._note(steps - 1, before)
+    def advance(self, steps: int, digest: str, before: str, *, since: int | None = None) -> None:
+        """Note that a step is released, or raise AlreadySettled if another copy of the state is ahead.
+
+        `since` is the number of steps that was noted before, where it is not one less.
+        """
+        noted = steps - 1 if since is None else since
         try:
-            self._replace(last, self._note(steps, digest))
+            self._replace(self._note(noted, before), self._note(steps, digest))
         except AlreadySettled:
-            raise self._stale(steps - 1) from None
+            raise self._stale(noted) from None
         if steps == self._horizon:
             self._budget.commit(self._permit)
 
@@ -54,13 +57,13 @@ class StepAnchor:
         """Whether a state is the one that was noted last."""
         return notes.read(self._budget.note(self._permit)) == self._note(steps, digest)
 
-    def require(self, steps: int, digest: str, before: str) -> None:
-        """Raise AlreadySettled unless a state is the noted one, or one step ahead, which is then noted."""
+    def require(self, steps: int, digest: str, before: str, *, since: int | None = None) -> None:
+        """Raise AlreadySettled unless a state is the noted one, or the one after it, which is then noted."""
         if self.is_at(steps, digest):
             return
-        if not steps or not self.is_at(steps - 1, before):
+        if not self.is_at(steps - 1 if since is None else since, before):
             raise self._stale(steps)
-        self.advance(steps, digest, before)
+        self.advance(steps, digest, before, since=since)
 
     def _note(self, steps: int, digest: str) -> StepNote:
         return StepNote(steps, self._horizon, digest)

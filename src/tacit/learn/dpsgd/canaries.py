@@ -1,0 +1,101 @@
+"""The one-run audit of a training: canaries that go through its sampler, clip and noise, beside the model.
+
+A canary is one more unit whose gradient is clip * e_j, e_j a direction of its own that is no parameter of the model. A
+fair coin puts it into the training or leaves it out; then it is sampled in each step as people are, by the same draw,
+and its direction gets noise with the parameters, in the same call. What the directions show after noise is scored by
+the likelihood ratio of "in" and "out", summed over the steps: what the strongest attacker, who sees every noisy
+gradient, would compute. The right guesses about the coins bound epsilon from below (Steinke, Nasr, Jagielski 2023;
+gradient canaries: Nasr et al. 2023; by the Gaussian trade-off curve: Mahloujifar, Melis, Chaudhuri 2024).
+
+Why people lose nothing: what is released about a person is the noisy sum over the parameters. Canaries are drawn
+without the data and add nothing there; noise in other directions is independent. The model is the same as without them.
+
+The audit notices noise that is forgotten, too small or the same in every step, and samples that are not drawn as
+accounted. It does not notice a wrong norm of a person's gradient: canaries come clipped.
+
+Because the noise on canaries is known here, its deviation is measured too, from (canaries * steps) numbers: noise that
+is a few percent too small shows at any epsilon, where guesses would need more canaries than there is time for.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import stats
+from torch import Tensor
+
+from tacit import attack
+from tacit.attack import Finding
+from tacit.learn.dpsgd.sampling import Indices
+from tacit.learn.dpsgd.schedule import Schedule
+from tacit.mechanisms.randomness import RandomSource, bits, words
+
+CANARIES: Final = 4_000
+"""By simulation: shows half the noise up to epsilon 2, and missing noise up to epsilon 4."""
+ALARM: Final = 1e-6
+"""The probability with which the interval of `noise_ratio` misses the true deviation."""
+
+
+class Canaries:
+    """The canaries of one training, with their coins and scores so far."""
+
+    def __init__(self, present: NDArray[np.bool_], scores: NDArray[np.float64]) -> None:
+        self.present, self.scores = present, scores
+
+    @classmethod
+    def drawn(cls, count: int, source: RandomSource) -> Canaries:
+        """Return new canaries, each present by a fair coin."""
+        return cls(words(source, count, 1) % 2 == 1, np.zeros(count))
+
+    def means(self, sampled: Indices, schedule: Schedule) -> NDArray[np.float64]:
+        """Return the sum in each direction, over the clip; with replaced rows an absent canary points backwards."""
+        absent = 0.0 if schedule.steps_per_pass is None else -1.0
+        found = np.zeros(len(self.present))
+        found[sampled] = np.where(self.present[sampled], 1.0, absent)
+        return found
+
+    def sampled_by_loader(self, step: int, steps_per_pass: int) -> Indices:
+        """Return the canaries of a step, where each is in one batch of every pass."""
+        return np.arange(step % steps_per_pass, len(self.present), steps_per_pass)
+
+    def score(self, noisy: Tensor, sampled: Indices, step: int, clip: float, schedule: Schedule) -> float:
+        """Add the log-likelihood ratios of what a step shows; return the sum of the squares of its noise.
+
+        `noisy` is what the step released in the directions. Squares are over the stated deviation.
+        """
+        multiplier = schedule.sum_noise_at(step)
+        shown = noisy.double().numpy() / clip
+        if schedule.steps_per_pass is None:
+            rate = float(schedule.rate)
+            ratio = (shown - 0.5) / multiplier**2
+            out = math.log1p(-rate) if rate < 1 else -math.inf
+            self.scores += np.logaddexp(out, math.log(rate) + ratio)
+        else:
+            self.scores[sampled] += 2 * shown[sampled] / multiplier**2
+        noise = (shown - self.means(sampled, schedule)) / multiplier
+        return float(np.square(noise).sum())
+
+    def finding(self, promise: tuple[float, float], source: RandomSource) -> Finding:
+        """Return what the scores show about epsilon at delta."""
+        model = attack.Model(self.scores, self.present)
+        return attack.run("gaussian_canary_audit", model, promise=promise, seed=bits(source, 32))
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """Coins and scores, for a checkpoint."""
+        return {"canaries.present": torch.from_numpy(self.present), "canaries.scores": torch.from_numpy(self.scores)}
+
+    @classmethod
+    def of(cls, tensors: dict[str, Tensor]) -> Canaries:
+        """Return the canaries of a checkpoint."""
+        return cls(tensors["canaries.present"].numpy().copy(), tensors["canaries.scores"].numpy().copy())
+
+
+def noise_ratio(squares: float, numbers: int) -> tuple[float, float, float]:
+    """Return measured over stated deviation of the noise, and an interval that is wrong with probability ALARM."""
+    least, most = stats.chi2.ppf([ALARM / 2, 1 - ALARM / 2], numbers)
+    return math.sqrt(squares / numbers), math.sqrt(squares / most), math.sqrt(squares / least)

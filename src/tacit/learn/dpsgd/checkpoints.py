@@ -1,0 +1,291 @@
+"""The state of a training in one file, without pickle: tensors as safetensors, all else as JSON in its metadata.
+
+Promise: a file is written under another name, synced and renamed, so that a process that is killed leaves the old state
+or the new one. Each state is noted with the permit at the budget that paid (`pipeline.steps`) by a digest that covers
+the digest before, and of copies of a state one goes on. A state holds no noise and no random bits to come: whoever goes
+on draws fresh ones.
+
+What a training shows before a state of it is stored and noted would be shown twice if that part were run again. So a
+state has a lease: the number of steps that may have been shown after it (one less than the number of steps between two
+states). Whoever goes on from it counts them as run, and has as many fewer left: together no more steps are ever shown
+than were charged. With a state after every step the lease is 0, and no step is lost.
+
+The file holds the model and which canaries were in the training; it names no row of the data.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor, nn
+
+from tacit.accounting.conversions import Cost
+from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule
+from tacit.ledger import Budget
+from tacit.pipeline.steps import StepAnchor, start_digest, step_digest
+from tacit.privacy import strict_json
+from tacit.privacy.errors import InvalidInput, NameTaken, StorageUnavailable, WrongType
+from tacit.storage.files import sync, touch_private
+
+KIND: Final = "tacit private training 1"
+Tensors = dict[str, Tensor]
+_LENGTH_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is fixed for a training when it is charged."""
+
+    schedule: Schedule
+    permit: str
+    secret: str
+    """Random, so that digests, which auditors read, tell nothing of the state."""
+    epsilon: float
+    delta: float
+    rho: float
+    clipping: str
+    physical_batch_size: int | None
+    views: int
+    average: float | None
+    canaries: int
+    is_simulated: bool
+    processes: int
+    optimizer: str
+
+    @property
+    def cost(self) -> Cost:
+        """What was charged."""
+        return Cost(self.epsilon, self.delta, self.rho)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as values of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, record: Any) -> Settings:
+        """Return the settings of `to_dict`."""
+        schedule = dict(record["schedule"])
+        clip = schedule["clip"]
+        schedule["clip"] = AdaptiveClip(**clip) if isinstance(clip, dict) else _runs(clip)
+        schedule["noise"] = _runs(schedule["noise"])
+        return cls(**{**record, "schedule": Schedule(**schedule)})
+
+
+def _runs(record: Any) -> tuple[tuple[float, int], ...]:
+    return tuple((float(value), int(count)) for value, count in record)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a training has come."""
+
+    clip: float
+    done: int = 0
+    """The number of steps that were run and are in the model."""
+    forfeited: int = 0
+    """The number of steps that may have been shown by a process that died, and are not in the model."""
+    is_stopped: bool = False
+    noise_squares: float = 0.0
+    noise_numbers: int = 0
+    """Sum of the squares, and number, of the noises of canaries over their stated deviation."""
+
+    @property
+    def counted(self) -> int:
+        """The number of steps that count as run."""
+        return self.done + self.forfeited
+
+
+class StateAnchor:
+    """The notes of a training's states with its permit, and the file of the last one."""
+
+    def __init__(self, budget: Budget, settings: Settings) -> None:
+        self._settings = settings
+        self._anchor = StepAnchor(budget, settings.permit, settings.schedule.steps)
+        self._digest, self._counted = start_digest(json.dumps(settings.to_dict(), sort_keys=True).encode()), 0
+
+    def begin(self) -> None:
+        """Note a training without steps."""
+        self._anchor.begin(self._digest)
+
+    def store(
+        self, path: Path, progress: Progress, lease: int, tensors: Tensors, rest: Any, *, is_noted: bool = True
+    ) -> None:
+        """Replace the file by a state, and note it; raise AlreadySettled if another copy of the last one went on.
+
+        The state of a training that is over need not be noted: nobody goes on from it.
+        """
+        header = {
+            "kind": KIND,
+            "settings": self._settings.to_dict(),
+            "progress": asdict(progress),
+            "lease": lease,
+            "is_noted": is_noted,
+            "rest": rest,
+            "before": self._digest,
+            "before_counted": self._counted,
+        }
+        state = save_tensors(tensors, metadata={"tacit": json.dumps(header)})
+        _replace(path, state)
+        if not is_noted:
+            return
+        digest = step_digest(self._digest, state)
+        self._anchor.advance(progress.counted, digest, self._digest, since=self._counted)
+        self._digest, self._counted = digest, progress.counted
+
+    def adopt(self, state: State) -> None:
+        """Go on from a state of a file; raise AlreadySettled unless it is the noted one, or the next, not yet noted."""
+        if state.is_over and not state.is_noted:
+            return
+        self._anchor.require(state.progress.counted, state.digest, state.before, since=state.before_counted)
+        self._digest, self._counted = state.digest, state.progress.counted
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A state that was read from a file."""
+
+    settings: Settings
+    progress: Progress
+    lease: int
+    is_noted: bool
+    tensors: Tensors
+    rest: Any
+    digest: str
+    before: str
+    before_counted: int
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no steps are left."""
+        return self.progress.is_stopped or self.progress.counted >= self.settings.schedule.steps
+
+    @property
+    def progress_after_lease(self) -> Progress:
+        """The progress with the steps counted that may have been shown after this state."""
+        lost = 0 if self.is_over else min(self.lease, self.settings.schedule.steps - self.progress.counted)
+        return replace(self.progress, forfeited=self.progress.forfeited + lost)
+
+
+def read_state(path: Path) -> State:
+    """Return the state in a file; raise InvalidInput for anything that `StateAnchor.store` did not write."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"no checkpoint can be read at {path}: {error.strerror}", name="path", value=path) from None
+    try:
+        length = int.from_bytes(data[:_LENGTH_BYTES], "little")
+        outer = strict_json.loads(data[_LENGTH_BYTES : _LENGTH_BYTES + length])
+        header = strict_json.loads(outer["__metadata__"]["tacit"])
+        if header["kind"] != KIND:
+            raise KeyError(KIND)
+        return State(
+            Settings.from_dict(header["settings"]),
+            Progress(**header["progress"]),
+            header["lease"],
+            header["is_noted"],
+            load_tensors(data),
+            header["rest"],
+            step_digest(header["before"], data),
+            header["before"],
+            header["before_counted"],
+        )
+    except (InvalidInput, KeyError, TypeError, ValueError, SafetensorError):
+        raise InvalidInput(
+            f"{path} is not the checkpoint of a private training of this version, or damaged", name="path"
+        ) from None
+
+
+def require_free(path: Path) -> None:
+    """Raise NameTaken if there is a file, and InvalidInput if there is no folder for it."""
+    if os.path.lexists(path):
+        raise NameTaken(f"{path} exists; continue it with tacit.learn.resume, or name a new file", name="checkpoint")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"there is no folder {path.parent}", name="checkpoint", value=str(path))
+
+
+def _replace(path: Path, state: bytes) -> None:
+    """Write a file that only its owner can read, and give it its name when it is complete and on disk."""
+    aside = path.with_name(f".tacit-{secrets.token_hex(8)}")
+    try:
+        touch_private(aside)
+        aside.write_bytes(state)
+        sync(aside)
+        os.replace(aside, path)
+        sync(path.parent)
+    except OSError as error:
+        raise StorageUnavailable(f"the checkpoint {path} cannot be written: {error.strerror}") from None
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def model_tensors(model: nn.Module) -> Tensors:
+    """Return parameters and buffers of a model by name, copied."""
+    state = model.state_dict()
+    strange = sorted(name for name, value in state.items() if not isinstance(value, Tensor))
+    if strange:
+        raise WrongType(f"a checkpoint holds tensors alone, and the model's state has {strange[0]}", name="model")
+    return {f"model.{name}": _copied(value) for name, value in state.items()}
+
+
+def load_model(model: nn.Module, tensors: Tensors) -> None:
+    """Set parameters and buffers; raise InvalidInput, and set none, unless names, shapes and dtypes are the same."""
+    stored = {name.removeprefix("model."): one for name, one in tensors.items() if name.startswith("model.")}
+    own = model.state_dict()
+    if {n: (t.shape, t.dtype) for n, t in own.items()} != {n: (t.shape, t.dtype) for n, t in stored.items()}:
+        raise InvalidInput("the checkpoint is of another model: names, shapes or dtypes differ", name="model")
+    model.load_state_dict(stored)
+
+
+def optimizer_parts(optimizer: torch.optim.Optimizer) -> tuple[Tensors, Any]:
+    """Return the tensors of an optimizer's state, copied, and the rest of it as values of JSON."""
+    state, tensors = optimizer.state_dict(), {}
+
+    def plain(value: Any, name: str) -> Any:
+        if isinstance(value, Tensor):
+            tensors[name] = _copied(value)
+            return {"tensor": name}
+        if isinstance(value, dict):
+            return {"dict": [[key, plain(one, f"{name}.{key}")] for key, one in value.items()]}
+        if isinstance(value, list | tuple):
+            return {type(value).__name__: [plain(one, f"{name}.{index}") for index, one in enumerate(value)]}
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        raise WrongType(
+            f"the optimizer's state has a {type(value).__name__}, which a checkpoint cannot hold", name="optimizer"
+        )
+
+    return tensors, plain(state, "optimizer")
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors, rest: Any) -> None:
+    """Set the state of an optimizer from `optimizer_parts`."""
+
+    def restored(value: Any) -> Any:
+        match value:
+            case {"tensor": name}:
+                return tensors[name]
+            case {"dict": pairs}:
+                return {key: restored(one) for key, one in pairs}
+            case {"list": values}:
+                return [restored(one) for one in values]
+            case {"tuple": values}:
+                return tuple(restored(one) for one in values)
+        return value
+
+    try:
+        optimizer.load_state_dict(restored(rest))
+    except (ValueError, KeyError) as error:
+        raise InvalidInput(f"the checkpoint is of another optimizer: {error}", name="optimizer") from None
+
+
+def _copied(value: Tensor) -> Tensor:
+    return value.detach().clone().contiguous()

@@ -1,0 +1,478 @@
+"""The object of a private training: hands out batches, takes losses, releases steps, keeps its state.
+
+What it promises, and to whom, is in `training`; the event of its steps in `schedule`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+import torch
+from torch import Tensor
+
+from tacit.accounting import Cost, epsilon, meaning
+from tacit.attack import Finding
+from tacit.learn.dpsgd.canaries import Canaries, noise_ratio
+from tacit.learn.dpsgd.checkpoints import (
+    Progress,
+    Settings,
+    State,
+    StateAnchor,
+    model_tensors,
+    optimizer_parts,
+    require_free,
+)
+from tacit.learn.dpsgd.clipping import PerSampleClipper
+from tacit.learn.dpsgd.inputs import TrainingParts
+from tacit.learn.dpsgd.interrupts import interrupts_held
+from tacit.learn.dpsgd.sampling import Chunk, Indices, poisson_sample
+from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule
+from tacit.ledger import Budget
+from tacit.mechanisms.bulk_gaussian import BulkGaussian
+from tacit.mechanisms.randomness import SIMULATED, SYSTEM
+from tacit.privacy.errors import AlreadySettled, Exhausted, InvalidInput, WrongType
+from tacit.privacy.figures import at_most, grouped
+
+KEPT_BACK: Final = "tacit canaries"
+COUNTED: Final = "tacit count"
+"""Names beside the parameters' in what a step releases: the directions of canaries, the count of adaptive clipping."""
+ROUNDING: Final = 1 + 2.0**-40
+"""The factor on deviations: more than the rounding errors of computing them."""
+
+
+class PrivateTraining:
+    """A training that was charged: an iterator over its batches, and `step` for each of them."""
+
+    def __init__(
+        self,
+        parts: TrainingParts,
+        clipper: PerSampleClipper,
+        settings: Settings,
+        budget: Budget | None,
+        place: Path | None,
+        every: int,
+    ) -> None:
+        self._parts, self._clipper, self._settings, self._budget = parts, clipper, settings, budget
+        self._place, self._every = place, every
+        self._source = SYSTEM
+        self._noise = BulkGaussian(self._source)
+        self._anchor = StateAnchor(budget, settings) if parts.processes.is_first and budget is not None else None
+        self._progress = Progress(settings.schedule.clip_at(0))
+        self._chunks: deque[tuple[Chunk, Any]] = deque()
+        self._pending: tuple[Chunk, Any] | None = None
+        self._sums: dict[str, Tensor] = {}
+        self._sampled_canaries: Indices | None = None
+        self._passes: Iterator[Any] | None = None
+        self._canaries: Canaries | None = None
+        self._averaged: dict[str, Tensor] | None = None
+        self._ended_why = ""
+        self._versions: list[int] = []
+        self._finding: Finding | None = None
+
+    def start(self) -> None:
+        """Note the start of a training that was charged, and store its first state."""
+        self._parts.processes.hand_out(self._parts.parameters)
+        if self._settings.canaries and self._anchor is not None:
+            self._canaries = Canaries.drawn(self._settings.canaries, self._source)
+        if self._settings.average is not None:
+            self._averaged = {name: one.detach().clone() for name, one in self._parts.parameters.items()}
+        if self._anchor is not None:
+            self._anchor.begin()
+            self._store()
+        self._versions = self._count_changes()
+
+    def go_on(self, state: State) -> None:
+        """Continue from a state of a file: claim it for this process first."""
+        self._progress = state.progress_after_lease
+        per_pass = self._settings.schedule.steps_per_pass
+        if per_pass is not None:  # a pass that was begun is not continued in another order
+            begun = min(-self._progress.counted % per_pass, self._steps_left)
+            self._progress = replace(self._progress, forfeited=self._progress.forfeited + begun)
+        if self._settings.average is not None:
+            self._averaged = {name: state.tensors[f"average.{name}"] for name in self._parts.parameters}
+        if self._anchor is not None:
+            if self._settings.canaries:
+                self._canaries = Canaries.of(state.tensors)
+            self._anchor.adopt(state)
+            if not state.is_over:
+                self._store()
+        self._versions = self._count_changes()
+        if not self._steps_left:
+            self._end()
+
+    def __iter__(self) -> Self:
+        self._require_live()
+        if not self._steps_left:
+            raise Exhausted(
+                f"all {self._settings.schedule.steps:,} steps of this training are done; the loop over it covers all "
+                "epochs",
+                accepted="charge another training for more",
+            )
+        if self._pending is not None:  # the loop was left before its step: the same rows come again
+            self._chunks.appendleft(self._pending)
+            self._pending = None
+        return self
+
+    def __next__(self) -> Any:
+        self._require_live()
+        if self._pending is not None:
+            raise InvalidInput("call step once for each batch: it was not called for the last one", name="step")
+        self._require_unchanged()
+        while not self._chunks:
+            if not self._steps_left:
+                raise StopIteration
+            self._draw()
+            if not self._chunks:  # nobody was sampled
+                self._release(None)
+        self._clipper.forget()
+        chunk, batch = self._chunks.popleft()
+        self._pending = (chunk, batch)
+        return self._parts.rows.fetch(chunk.rows) if batch is None else batch
+
+    def _draw(self) -> None:
+        """Draw the batch of the next step; canaries are units with the numbers after those of people."""
+        self._sums = {}
+        schedule, people = self._settings.schedule, self._parts.units.count
+        count = 0 if self._canaries is None else len(self._canaries.present)
+        if schedule.steps_per_pass is None:
+            sampled = poisson_sample(people + count, schedule.rate, self._source)
+            inside = sampled[: sampled.searchsorted(people)]
+            self._sampled_canaries = sampled[len(inside) :] - people
+            settings = self._settings
+            found = self._parts.units.chunks(inside, settings.physical_batch_size, settings.views)
+            self._chunks.extend((chunk, None) for chunk in found)
+            return
+        batch = None if self._passes is None else next(self._passes, None)
+        if batch is None:
+            self._passes = iter(self._parts.loader)
+            batch = next(self._passes)
+        if self._canaries is not None:
+            at = self._progress.counted
+            self._sampled_canaries = self._canaries.sampled_by_loader(at, schedule.steps_per_pass)
+        size = len(batch[0] if isinstance(batch, tuple | list) else batch)
+        self._chunks.append((Chunk(torch.arange(size).numpy(), None, True), batch))
+
+    def step(self, losses: Tensor, public_loss: Any = None) -> None:
+        """Take the losses of the rows that were handed out last; with the last rows of a batch, change the weights.
+
+        `losses` has one loss for each row, in their order. `public_loss` is a function without arguments that returns a
+        loss on public data; its gradient is added without clipping and noise when the weights are changed.
+        """
+        self._require_live()
+        chunk = self._require_losses(losses)
+        self._require_unchanged()
+        if public_loss is not None and (not callable(public_loss) or self._parts.processes.size > 1):
+            raise WrongType(
+                "public_loss must be a function that returns a loss, in a training of one process", name="public_loss"
+            )
+        views, clip = self._settings.views, self._progress.clip
+        units = None if chunk.units is None else torch.from_numpy(chunk.units)
+        sums, norms = self._clipper.clipped_sums(losses if views == 1 else losses / views, clip, units)
+        if isinstance(self._settings.schedule.clip, AdaptiveClip):
+            sums[COUNTED] = ((norms <= clip).float() - 0.5).sum().reshape(1)
+        self._pending = None  # before they are added: never twice
+        for name, one in sums.items():
+            self._sums[name] = self._sums[name].add_(one) if name in self._sums else one
+        if chunk.is_last:
+            self._release(public_loss)
+
+    def _release(self, public_loss: Any) -> None:
+        """Add noise to the sums of a batch, change the weights, and store and note the state."""
+        extra = {} if public_loss is None else self._public_gradients(public_loss)
+        self._ended_why = "a step failed or was interrupted after its noise was drawn"
+        with interrupts_held():
+            sums = {name: torch.zeros_like(one) for name, one in self._parts.parameters.items()}
+            if isinstance(self._settings.schedule.clip, AdaptiveClip):
+                sums[COUNTED] = torch.zeros(1)
+            sums |= self._sums
+            self._parts.processes.add_up(sums)
+            if self._anchor is not None:
+                released = self._noisy(sums)
+                self._change(released, extra)
+                self._store_if_due()
+            else:
+                released = sums
+            self._parts.processes.hand_out(released)
+            if self._anchor is None:
+                self._change(released, extra)
+            self._sums, self._versions = {}, self._count_changes()
+            self._ended_why = ""
+            if not self._steps_left:
+                self._end()
+
+    def _noisy(self, sums: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return what a step releases: the sums with Gaussian noise, in one mechanism.
+
+        Neighbours: one unit more or less (one row replaced, with a loader). Sensitivity: clip for the gradients, and
+        with adaptive clipping 1/2 for the count, which is scaled so that one deviation serves both (`schedule`).
+        Theorem: `Sampled(rate, Gaussian(multiplier))` for the deviation over the joint sensitivity.
+        """
+        schedule, step, clip = self._settings.schedule, self._progress.counted, self._progress.clip
+        deviation = schedule.sum_noise_at(step) * clip * ROUNDING
+        sensitivity = deviation / schedule.noise_at(step)
+        scale = 1.0
+        sums = dict(sums)
+        if isinstance(schedule.clip, AdaptiveClip):
+            scale = deviation / schedule.clip.deviation(schedule.batch_size)
+            sums[COUNTED] = sums[COUNTED] * scale
+        if self._canaries is not None and self._sampled_canaries is not None:
+            sums[KEPT_BACK] = torch.from_numpy(self._canaries.means(self._sampled_canaries, schedule) * clip)
+        noisy = self._noise.add(sums, deviation, sensitivity)
+        if self._canaries is not None and self._sampled_canaries is not None:
+            shown = noisy.pop(KEPT_BACK)
+            squares = self._canaries.score(shown, self._sampled_canaries, step, clip, schedule)
+            self._progress = replace(
+                self._progress,
+                noise_squares=self._progress.noise_squares + squares,
+                noise_numbers=self._progress.noise_numbers + len(shown),
+            )
+        if COUNTED in noisy:
+            noisy[COUNTED] = noisy[COUNTED] / scale
+        return noisy
+
+    def _change(self, released: dict[str, Tensor], extra: dict[str, Tensor]) -> None:
+        """Change the weights by what a step released; post-processing."""
+        schedule = self._settings.schedule
+        for name, parameter in self._parts.parameters.items():
+            parameter.grad = released[name] / schedule.batch_size
+            if name in extra:
+                parameter.grad += extra[name]
+        self._parts.optimizer.step()
+        self._parts.optimizer.zero_grad(set_to_none=True)
+        done = self._progress.done + 1
+        if self._averaged is not None and self._settings.average is not None:
+            decay = min(self._settings.average, (1 + done) / (10 + done))
+            for name, parameter in self._parts.parameters.items():
+                self._averaged[name].lerp_(parameter.detach(), 1 - decay)
+        clip = schedule.clip_at(self._progress.counted + 1)
+        if isinstance(schedule.clip, AdaptiveClip):
+            share = released[COUNTED].item() / schedule.batch_size + 0.5
+            clip = schedule.clip.after(self._progress.clip, share)
+        self._progress = replace(self._progress, done=done, clip=clip)
+
+    def _public_gradients(self, public_loss: Any) -> dict[str, Tensor]:
+        loss = public_loss()
+        if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
+            raise WrongType("public_loss must return one loss with a gradient", name="public_loss")
+        found = torch.autograd.grad(loss.sum(), list(self._parts.parameters.values()), allow_unused=True)
+        self._clipper.forget()
+        pairs = zip(self._parts.parameters, found, strict=True)
+        return {name: gradient for name, gradient in pairs if gradient is not None}
+
+    def _store_if_due(self) -> None:
+        if self._place is not None and (self._progress.done % self._every == 0 or not self._steps_left):
+            self._store()
+
+    def _store(self) -> None:
+        """Store and note the state, if the training has a file."""
+        if self._place is not None:
+            self._write(self._place, lease=self._every - 1)
+
+    def _write(self, place: Path, *, lease: int, is_noted: bool = True) -> None:
+        assert self._anchor is not None
+        tensors, rest = optimizer_parts(self._parts.optimizer)
+        tensors |= model_tensors(self._parts.model)
+        tensors |= {f"average.{name}": one for name, one in (self._averaged or {}).items()}
+        tensors |= {} if self._canaries is None else self._canaries.tensors
+        self._anchor.store(place, self._progress, lease, tensors, rest, is_noted=is_noted)
+
+    def _end(self) -> None:
+        """Settle the charge and audit the training."""
+        self._clipper.close()
+        if self._anchor is None or self._budget is None:
+            return
+        schedule, counted = self._settings.schedule, self._progress.counted
+        with suppress(AlreadySettled):  # noting the last step has committed it, or a process that died has
+            if self._progress.is_stopped:
+                self._budget.refund(self._settings.permit, schedule.event_of(max(counted, 1)))
+        with suppress(AlreadySettled):
+            self._budget.commit(self._settings.permit)
+        if self._canaries is not None and self._progress.noise_numbers:
+            promise = (self.epsilon_spent, schedule.delta)
+            self._finding = self._canaries.finding(promise, self._source)
+            ratio = self.noise_ratio
+            if self._finding.is_violation or (ratio is not None and ratio[2] < 1):
+                warnings.warn(f"the audit refutes the promise of this training: {self._audit_words}", stacklevel=3)
+
+    def stop(self) -> None:
+        """End the training before its last step.
+
+        Steps that were not run are refunded by a ledger in the accounts of its filter that count them one by one (a
+        budget with filter "renyi" or "zcdp"); the sum of epsilons counted the training as a whole and keeps its price,
+        since a loss distribution does not cover a stop that depends on what was released. Budgets in memory refund
+        nothing.
+        """
+        self._require_live()
+        if not self._steps_left:
+            return
+        self._progress = replace(self._progress, is_stopped=True)
+        self._chunks.clear()
+        self._pending = None
+        if self._anchor is not None:
+            self._store()
+        self._end()
+
+    def save(self, path: Path | str) -> None:
+        """Store the state in a file and end this object: the training goes on with `resume`, in one place only.
+
+        A training that is over can be saved as well. To go on after every state, use `checkpoint`.
+        """
+        self._require_live()
+        place = Path(path)
+        if self._anchor is not None:
+            if place != self._place:
+                require_free(place)
+            self._write(place, lease=0, is_noted=bool(self._steps_left))
+        if self._steps_left:
+            self._clipper.close()
+            self._ended_why = "it was saved"
+
+    @property
+    def steps(self) -> int:
+        """The number of steps that are in the model."""
+        return self._progress.done
+
+    @property
+    def _steps_left(self) -> int:
+        return 0 if self._progress.is_stopped else self._settings.schedule.steps - self._progress.counted
+
+    @property
+    def schedule(self) -> Schedule:
+        """The steps that were charged: rate, noise and clips."""
+        return self._settings.schedule
+
+    @property
+    def clip(self) -> float:
+        """The clip of the next step."""
+        return self._progress.clip
+
+    @property
+    def cost(self) -> Cost:
+        """What was charged for the whole training."""
+        return self._settings.cost
+
+    @property
+    def permit(self) -> str:
+        """The permit of the charge."""
+        return self._settings.permit
+
+    @property
+    def epsilon_spent(self) -> float:
+        """The epsilon of the steps so far, at the training's delta.
+
+        It holds for a number of steps that was fixed beforehand; what is promised for a training that was stopped by
+        what it showed is its cost.
+        """
+        if not self._progress.counted:
+            return 0.0
+        event = self._settings.schedule.event_of(self._progress.counted)
+        return epsilon(event.event, event.delta).upper
+
+    @property
+    def averaged(self) -> dict[str, Tensor]:
+        """The moving average of the weights by name, with the model's buffers, for `load_state_dict`."""
+        if self._averaged is None:
+            raise InvalidInput("state average, the decay of the moving average, for make_private", name="average")
+        return {**self._parts.model.state_dict(), **{name: one.clone() for name, one in self._averaged.items()}}
+
+    @property
+    def finding(self) -> Finding | None:
+        """What the canaries show when the training is over; None before, and without an audit."""
+        return self._finding
+
+    @property
+    def noise_ratio(self) -> tuple[float, float, float] | None:
+        """Measured over stated deviation of the noise, with an interval that is wrong once in a million times."""
+        if not self._progress.noise_numbers:
+            return None
+        return noise_ratio(self._progress.noise_squares, self._progress.noise_numbers)
+
+    @property
+    def card(self) -> str:
+        """The training in plain language: whom it protects, how, at what cost, and what the audit found."""
+        settings, schedule = self._settings, self._settings.schedule
+        if schedule.steps_per_pass is None:
+            sampler = (
+                f"Each step takes every unit with probability {float(schedule.rate):.6g} (Poisson samples, expected "
+                f"size {schedule.batch_size:,})"
+            )
+            whom = "one unit more or less"
+        else:
+            sampler = "Batches come from a loader that visits every row once per pass, without amplification"
+            whom = "one row replaced"
+        noises = sorted({value for value, _ in schedule.noise})
+        noise = f"{noises[0]:.4g}" + (f" to {noises[-1]:.4g}" if len(noises) > 1 else "")
+        clips = "a private quantile of their norms" if isinstance(schedule.clip, AdaptiveClip) else "the clip"
+        event = schedule.event
+        sentences = [
+            f"Training of {schedule.steps:,} steps on {grouped(schedule.units)} units, which protects {whom}.",
+            f"{sampler}; gradients are clipped to {clips} ({settings.clipping}), and their sum gets Gaussian noise of "
+            f"{noise} times the clip.",
+            f"All weights of all steps together, charged at the start, cost {settings.cost.in_words(event.relation)}.",
+            meaning(event.event, event.delta).sentence,
+            "Public are the number of units, the rate, all arguments and the weights of every step; what the training "
+            "loop itself shows of rows, losses or norms is not covered.",
+        ]
+        if self._progress.is_stopped:
+            sentences.append(f"It was stopped after {self._progress.counted:,} steps.")
+        if self._progress.forfeited:
+            sentences.append(f"{self._progress.forfeited:,} steps were lost with processes that died, and count.")
+        if self._finding is not None:
+            sentences.append(f"Audit: {self._audit_words}")
+        return " ".join([*sentences, *([SIMULATED] if settings.is_simulated else [])])
+
+    @property
+    def _audit_words(self) -> str:
+        found, ratio = self._finding, self.noise_ratio
+        assert found is not None
+        assert ratio is not None
+        return (
+            f"{self._settings.canaries:,} canaries show an epsilon of at least {found.lower_bound:.3g} ({found.verdict}"
+            f"); their noise has {ratio[0]:.4f} of the stated deviation ({ratio[1]:.4f} to {ratio[2]:.4f})."
+        )
+
+    def _require_live(self) -> None:
+        if self._ended_why:
+            raise InvalidInput(
+                f"this training cannot go on here: {self._ended_why}; continue it with tacit.learn.resume from its "
+                "checkpoint",
+                name="training",
+            )
+
+    def _require_losses(self, losses: Any) -> Chunk:
+        if not self._steps_left:
+            raise Exhausted(
+                f"all {self._settings.schedule.steps:,} steps of this training are done",
+                accepted="charge another training for more",
+            )
+        if self._pending is None:
+            raise InvalidInput("call step once for each batch of the loop over this training", name="step")
+        chunk = self._pending[0]
+        if not isinstance(losses, Tensor) or losses.ndim != 1 or len(losses) != len(chunk.rows):
+            raise WrongType(
+                f'losses must be a tensor with one loss for each of the {len(chunk.rows):,} rows (reduction="none")',
+                name="losses",
+            )
+        if not losses.requires_grad:
+            raise InvalidInput(
+                "the losses have no gradient; compute them from the model, with gradients", name="losses"
+            )
+        return chunk
+
+    def _count_changes(self) -> list[int]:
+        return [one._version for one in self._parts.parameters.values()]
+
+    def _require_unchanged(self) -> None:
+        if self._count_changes() != self._versions:
+            self._ended_why = "the weights were changed by something else than step, such as optimizer.step()"
+            self._require_live()
+
+    def __repr__(self) -> str:
+        total = self._settings.schedule.steps
+        return f"<private training: {self.steps:,} of {total:,} steps, epsilon {at_most(self.cost.epsilon)}>"

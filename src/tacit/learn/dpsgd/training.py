@@ -1,0 +1,253 @@
+"""DP-SGD as one object: Poisson samples, clipped gradients, noise and accounting around the caller's own loop.
+
+    private = tacit.learn.make_private(model, optimizer, (images, labels), epsilon=2.0, delta=1e-5, clip=1.0,
+                                       batch_size=256, epochs=10, budget=budget)
+    for x, y in private:                                               # all steps, in chunks of Poisson samples
+        private.step(F.cross_entropy(model(x), y, reduction="none"))   # one loss for each row
+    private.cost, private.card, private.finding
+
+Promise (neighbours: one unit more or less; with a loader of the caller's own, one row replaced): all weights of all
+steps together are as private as was charged before the first one. Each step releases one Gaussian mechanism of
+sensitivity `clip` on a Poisson sample of the units (`schedule`): the sum of clipped gradients with noise, divided by
+the *expected* batch size, which is public; a batch without units is noise alone. Optimizer, learning rates, weight
+averaging and gradients on public data are post-processing.
+
+Public: the number of units, the rate, numbers of steps and rows per chunk that follow from them, all arguments, and
+the model's weights at the start and after every step. The loop itself sees raw rows: what a program shows of them, or
+of losses and norms, is not covered. Weights are changed by `step` alone; a change by others is noticed where PyTorch
+counts it (not through `.data`), and stops the training.
+
+Order: everything that can be checked is checked, then the whole training is charged, then the first row is read. A
+failure in the loop loses no step: the same chunk is handed out again when the loop is entered again. A failure inside
+`step` once its noise is drawn ends this object, and the training goes on from its checkpoint (`checkpoints`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from tacit.learn.dpsgd.canaries import CANARIES
+from tacit.learn.dpsgd.checkpoints import (
+    Settings,
+    load_model,
+    load_optimizer,
+    model_tensors,
+    optimizer_parts,
+    read_state,
+    require_free,
+)
+from tacit.learn.dpsgd.clipping import PerSampleClipper
+from tacit.learn.dpsgd.inputs import TrainingParts
+from tacit.learn.dpsgd.private_training import PrivateTraining
+from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule, planned
+from tacit.ledger import Budget
+from tacit.mechanisms.bulk_gaussian import BulkGaussian
+from tacit.mechanisms.randomness import SYSTEM
+from tacit.pipeline import ReleaseOptions, begin
+from tacit.privacy.errors import InvalidInput, WrongType
+from tacit.privacy.numbers import inside_unit_interval, positive, whole
+from tacit.privacy.units import Relation
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A schedule as a plan that the pipeline charges; everything was checked when it was made."""
+
+    schedule: Schedule
+
+    @property
+    def event(self) -> Any:
+        return self.schedule.event
+
+    @property
+    def label(self) -> str:
+        return f"training of {self.schedule.steps:,} steps"
+
+    def check(self) -> None:
+        """Do nothing."""
+
+
+def make_private(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    data: Any,
+    *,
+    epsilon: Any = None,
+    noise_multiplier: Any = None,
+    delta: Any,
+    clip: Any = 1.0,
+    batch_size: int | None = None,
+    epochs: Any = None,
+    steps: int | None = None,
+    budget: Budget | None,
+    units: Any = None,
+    clipping: Any = "flat",
+    physical_batch_size: int | None = None,
+    loader: Any = None,
+    purpose: str = "",
+    checkpoint: Path | str | None = None,
+    checkpoint_every: int = 1,
+    audit: bool | int = True,
+    average: float | None = None,
+    augment: int | None = None,
+    distributed: bool = False,
+) -> PrivateTraining:
+    """Charge a training and return it; nothing is charged if an argument cannot be used.
+
+    `data` is a torch Dataset or tensors (arrays) with one entry per row; `units` names the unit of each row, if a unit
+    has several. Noise follows from `epsilon` at `delta`, or is stated by `noise_multiplier` (deviation over clip).
+    Noise and clip may be numbers, lists with one for each step, or functions of the step; the clip also an
+    `AdaptiveClip`. `batch_size` is the expected number of units in a batch, of which at most `physical_batch_size` rows
+    are handed out at once. With `augment=K` each row is handed out K times, and the gradients of its views are averaged
+    before they are clipped. `average` is the decay of a moving average of the weights. `checkpoint` names a file in
+    which the state is kept after every `checkpoint_every` steps, for `resume`; of the steps since the last state, those
+    that may have been seen (all but one) are lost with a process that dies. `audit` may be the number of canaries.
+
+    `loader` is a DataLoader over `data` to be used instead of Poisson samples. Its batches give no amplification, and
+    the guarantee is for one row replaced, so the budget must be of that relation. With `distributed`, every process of
+    the torch.distributed group calls this with its own part of the data; rank 0 has the budget, the others None.
+    """
+    parts = TrainingParts.of(model, optimizer, data, units, loader, is_distributed=distributed)
+    if parts.processes.is_first:
+        _check_budget(budget, loader)
+    place = None if checkpoint is None else Path(checkpoint)
+    every, views = whole("checkpoint_every", checkpoint_every), 1 if augment is None else whole("augment", augment)
+    if views > 1 and loader is not None:
+        raise InvalidInput("augment needs Poisson samples; leave loader out", name="augment")
+    if isinstance(clip, AdaptiveClip) and (clipping != "flat" or loader is not None):
+        raise InvalidInput('adaptive clipping needs clipping="flat" and Poisson samples', name="clip")
+    physical = None if physical_batch_size is None else whole("physical_batch_size", physical_batch_size)
+    decay = None if average is None else float(inside_unit_interval("average", average))
+    canaries = (CANARIES if audit else 0) if isinstance(audit, bool) else whole("audit", audit, at_least=20)
+    total = parts.processes.total(parts.units.count)
+    expected = _batch_size(batch_size, loader)
+    clipper = PerSampleClipper(model, clipping)
+
+    def charge() -> dict[str, Any]:
+        assert budget is not None
+        count = _steps(epochs, steps, total, expected, loader)
+        numbers = sum(one.numel() for one in parts.parameters.values()) + canaries + 1
+        schedule = planned(
+            steps=count,
+            batch_size=expected,
+            units=total,
+            epsilon=epsilon,
+            noise_multiplier=noise_multiplier,
+            clip=clip,
+            delta=delta,
+            slack=BulkGaussian().failure(numbers * count),
+            steps_per_pass=None if loader is None else len(loader),
+        )
+        if place is not None:
+            require_free(place)
+            model_tensors(model), optimizer_parts(optimizer)
+        permit = begin(_Plan(schedule), budget, ReleaseOptions(purpose), is_refundable=True)
+        return Settings(
+            schedule=schedule,
+            permit=permit.id,
+            secret=SYSTEM.read(32).hex(),
+            epsilon=permit.cost.epsilon,
+            delta=permit.cost.delta,
+            rho=permit.cost.rho,
+            clipping=str(clipping),
+            physical_batch_size=physical,
+            views=views,
+            average=decay,
+            canaries=canaries,
+            is_simulated=SYSTEM.simulated,
+            processes=parts.processes.size,
+            optimizer=parts.optimizer_name,
+        ).to_dict()
+
+    try:
+        settings = Settings.from_dict(parts.processes.decided_by_first(charge))
+    except BaseException:
+        clipper.close()
+        raise
+    made = PrivateTraining(parts, clipper, settings, budget, place, every)
+    made.start()
+    return made
+
+
+def _check_budget(budget: Any, loader: Any) -> None:
+    if not isinstance(budget, Budget):
+        raise WrongType("a training is paid from a budget: budget=tacit.Budget(3.0, 1e-4)", name="budget")
+    needed = Relation.ADD_REMOVE if loader is None else Relation.REPLACE_ONE
+    if budget.cap.relation is needed:
+        return
+    if loader is None:
+        raise InvalidInput("Poisson samples protect one unit more or less; use a budget of add/remove", name="budget")
+    raise InvalidInput(
+        "the batches of a loader are private for one row replaced, without amplification by sampling; leave loader out "
+        'for Poisson samples, or use a budget with relation="replace-one"',
+        name="loader",
+    )
+
+
+def _batch_size(batch_size: Any, loader: Any) -> int:
+    own = None if loader is None else loader.batch_size
+    if batch_size is None and own is None:
+        raise InvalidInput("state batch_size, the expected number of units in a batch", name="batch_size")
+    found = whole("batch_size", own if batch_size is None else batch_size)
+    if own is not None and own != found:
+        raise InvalidInput(f"the loader's batch size is {own}", name="batch_size", value=batch_size)
+    return found
+
+
+def _steps(epochs: Any, steps: Any, units: int, batch_size: int, loader: Any) -> int:
+    if (epochs is None) == (steps is None):
+        raise InvalidInput("state either epochs or steps", name="epochs")
+    if steps is not None:
+        return whole("steps", steps)
+    if loader is not None:
+        return whole("epochs", epochs) * len(loader)
+    passes = positive("epochs", epochs)
+    return max(1, math.ceil(passes * units / batch_size))
+
+
+def resume(
+    path: Path | str,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    data: Any,
+    *,
+    budget: Budget | None,
+    units: Any = None,
+    loader: Any = None,
+    checkpoint_every: int = 1,
+    distributed: bool = False,
+) -> PrivateTraining:
+    """Go on with the training of a checkpoint, with fresh samples and noise; nothing is charged.
+
+    Model, optimizer and data are made as for `make_private`, and get the checkpoint's state; `budget` is the one that
+    paid. Raise AlreadySettled for a state that is not the last one, and InvalidInput for another model or data.
+    """
+    place, every = Path(path), whole("checkpoint_every", checkpoint_every)
+    parts = TrainingParts.of(model, optimizer, data, units, loader, is_distributed=distributed)
+    if parts.processes.is_first:
+        _check_budget(budget, loader)
+    state = read_state(place)
+    settings = state.settings
+    expected = (settings.schedule.units, settings.processes, settings.optimizer, settings.schedule.steps_per_pass)
+    found = (
+        parts.processes.total(parts.units.count),
+        parts.processes.size,
+        parts.optimizer_name,
+        None if loader is None else len(loader),
+    )
+    for what, then, now in zip(
+        ("units", "processes", "optimizer", "batches of a loader"), expected, found, strict=True
+    ):
+        if then != now:
+            raise InvalidInput(f"the checkpoint is of another training: {what} {then}, not {now}", name="path")
+    load_model(model, state.tensors)
+    load_optimizer(optimizer, state.tensors, state.rest)
+    resumed = PrivateTraining(parts, PerSampleClipper(model, settings.clipping), settings, budget, place, every)
+    resumed.go_on(state)
+    return resumed
