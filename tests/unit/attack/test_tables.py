@@ -226,6 +226,59 @@ def test_eight_ratings_of_which_two_are_wrong_identify_nearly_everybody() -> Non
     assert found.measurements[0].value >= 0.95
 
 
+def baskets(people: int, entities: int, *, is_copy: bool) -> tuple[dict[str, list[object]], dict[str, list[object]]]:
+    """Items of entities without values or times, and of people: the same ones, or others that tell nothing."""
+    random = np.random.default_rng(5)
+    rows = [(one, int(item)) for one in range(entities) for item in random.choice(300, 20, replace=False)]
+    other = [(one, int(item)) for one in range(people) for item in random.choice(300, 5, replace=False)]
+    known = rows if is_copy else other
+    return (
+        {"who": [one for one, _ in rows], "item": [item for _, item in rows]},
+        {"name": [f"p{one}" for one, _ in known], "item": [item for _, item in known]},
+    )
+
+
+def test_items_alone_identify_who_has_them() -> None:
+    published, known = baskets(200, 200, is_copy=True)
+    target = attack.Table(
+        published, entity="who", item="item", register=known, identity="name",
+        truth={f"p{one}": one for one in range(200)},
+    )  # fmt: skip
+    found = attack.run("sparse_linkage", target, attack.Claim(risk=0.01), seed=1)
+    assert found.verdict == "violates"
+    assert found.measurements[0].value > 0.95
+
+
+@pytest.mark.parametrize("truth", [{f"q{one}": one for one in range(9)}, {f"p{one}": f"e{one}" for one in range(9)}])
+def test_a_truth_that_names_nobody_who_is_there_is_refused(truth: dict[str, object]) -> None:
+    published, known = baskets(9, 9, is_copy=True)
+    target = attack.Table(published, entity="who", item="item", register=known, identity="name", truth=truth)
+    with pytest.raises(InvalidInput, match="truth"):
+        attack.run("sparse_linkage", target, attack.Claim(risk=0.01))
+
+
+@pytest.mark.parametrize("entities", [5, 10, 50])
+def test_right_names_by_chance_identify_nobody(entities: int) -> None:
+    published, known = baskets(500, entities, is_copy=False)
+    target = attack.Table(
+        published, entity="who", item="item", register=known, identity="name",
+        truth={f"p{one}": one % entities for one in range(500)},
+    )  # fmt: skip
+    found = attack.run("sparse_linkage", target, attack.Claim(risk=0.01), seed=1)
+    assert not found.is_violation
+    assert found.power is not None
+    assert found.power.null_value == 0.0
+
+
+def test_a_scoreboard_that_would_not_know_a_copy_is_underpowered() -> None:
+    """Everybody has the same items, so that not even a copy of the rows stands out."""
+    rows = {"who": [one for one in range(60) for _ in range(3)], "item": [0, 1, 2] * 60}
+    known = {"name": [f"p{one}" for one in range(60) for _ in range(3)], "item": [0, 1, 2] * 60}
+    truth = {f"p{one}": one for one in range(60)}
+    target = attack.Table(rows, entity="who", item="item", register=known, identity="name", truth=truth)
+    assert attack.run("sparse_linkage", target, attack.Claim(risk=0.01), seed=1).verdict == "underpowered"
+
+
 def test_the_scoreboard_abstains_where_it_knows_nothing_and_is_right_where_it_names_somebody() -> None:
     found = attack.run("sparse_linkage", ratings(1000, 4, 4))
     figures = {one.name: one.value for one in found.measurements}
@@ -289,7 +342,7 @@ def test_rows_without_an_entity_or_a_person_identify_nobody(nobody: object) -> N
     known = {"name": ["ana"] * 3 + [nobody] * 3, "film": [1, 2, 3, 4, 5, 6]}
     target = attack.Table(
         {**published, "stars": [3] * 9}, entity="who", item="film", value="stars",
-        register={**known, "stars": [3] * 6}, identity="name", truth={"ben": "y"},
+        register={**known, "stars": [3] * 6}, identity="name", truth={"ana": "y"},
     )  # fmt: skip
     found = attack.run("sparse_linkage", target)
     assert found.details["entities"] == 2
