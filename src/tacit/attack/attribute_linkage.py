@@ -6,7 +6,10 @@ skewness      the shares of values among those alike differ from the shares in t
               Venkatasubramanian 2007): the greatest share, and the greatest total variation distance (t)
 composition   two tables about the same people leave one value that is possible in both (Ganta et al. 2008)
 
-With a register, what is measured is about its people: the values of all records that fit a person.
+With a register, what is measured is about its people: the values of all records that fit a person. A person who fits
+records may be in none of them. So a share is a bound where the truth says so: of people whose value is known, those for
+whom it alone is left. Or where the register is complete: of the people in the table, those with one value left who fit
+a row that as many records have as people fit.
 
 A sensitive cell that is missing or generalised stands for the values of the tables that fit it, in proportion to how
 often these occur, and unless it lists its values also for one that occurs nowhere (`UNSEEN`): it makes nothing certain.
@@ -20,7 +23,7 @@ from typing import Any, Final
 
 from tacit.attack.finding import Measurement, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
-from tacit.attack.linkage import Matcher, fits, is_generalised, is_missing, list_of
+from tacit.attack.linkage import CANDIDATES, Matcher, fits, is_candidate, is_generalised, is_missing, list_of
 from tacit.attack.records import Records
 from tacit.attack.targets import DoesNotFit, Table
 from tacit.privacy.errors import InvalidInput
@@ -66,20 +69,35 @@ def infer(target: Table, setting: Setting) -> Outcome:
         Measurement("greatest distance from the whole table (t)", max(distance)),
     ]
     if target.other is not None:
-        before = sum(map(_is_certain, people)) / len(known)
+        before = sum(map(_is_certain, people)) / sum(map(bool, people))
         measurements.append(Measurement("share with one possible value, from one table", before))
+    bound: float | None = None if is_candidate(target) else alone / len(known)
     if isinstance(target.truth, list):
-        measurements.append(_scored(_true_values(target, target.truth), joint, prior))
+        true = _true_values(target, target.truth)
+        measurements.append(_scored(true, joint, prior))
+        judged = [(one, value) for one, value in zip(joint, true, strict=True) if not is_generalised(value)]
+        bound = sum(_is_certain(one) and value in one for one, value in judged) / max(len(judged), 1)
+    elif target.register is not None and target.complete_register:
+        bound = sum(_is_certain(joint[one]) for one in _members(target, target.register)) / target.records.size
     return Outcome(
         ThreatModel("the published table" + (" and another one" if target.other else ""), _knowledge(target), 0),
         tuple(measurements),
-        alone / len(known),
+        bound,
         "everybody was attacked: the share is exact",
         power_of_share("a table in which every value is certain", setting),
         worst=_worst(target, joint),
         details={"people": len(known), "values": len(everybody.keys() - {UNSEEN})},
         bounds="a share of people whose value is certain",
+        unbounded=CANDIDATES if is_candidate(target) else "",
     )
+
+
+def _members(target: Table, register: Records) -> set[int]:
+    """Return the people of a complete register who must be in the table: as many fit a row as records have it."""
+    columns = stated(target.quasi_identifiers, "quasi_identifiers")
+    matcher, sizes = Matcher(register, columns), Counter(target.records.rows(columns))
+    fitting = ((matcher.possible(row), count) for row, count in sizes.items())
+    return {person for people, count in fitting if len(people) == count for person in people}
 
 
 class _Meaning:

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from tacit.attack.confidence import CONFIDENCE, clopper_pearson
+from tacit.attack.confidence import CONFIDENCE
 from tacit.attack.finding import (
     EPSILON,
     Claim,
@@ -125,17 +125,10 @@ class Attack:
         return [name for name in self.needs if getattr(target, name) is None]
 
 
-def power_of_share(planted: str, setting: Setting, sampled: int | None = None) -> Power:
-    """Return the power of an attack on a share of people: what it shows if all of them are found, or none.
-
-    Of everybody the share is exact; of people who were `sampled` it is a lower bound.
-    """
-    everybody, nobody = 1.0, 0.0
-    if sampled is not None:
-        error = (1 - setting.confidence) / 2
-        everybody, nobody = clopper_pearson(sampled, sampled, error)[0], clopper_pearson(0, sampled, error)[0]
+def power_of_share(planted: str, setting: Setting) -> Power:
+    """Return the power of an attack on everybody, whose share is exact: what it shows if all are found, or none."""
     risk = None if setting.claim is None else setting.claim.risk
-    return Power(planted, everybody, nobody, is_noticed=risk is not None and everybody > risk)
+    return Power(planted, 1.0, 0.0, is_noticed=risk is not None and risk < 1)
 
 
 _ATTACKS: Final[list[Attack]] = []

@@ -36,6 +36,10 @@ _RANGE: Final = re.compile(r"\s*([\[(]?)\s*(-?\d+(?:\.\d+)?)\s*(?:-|–|to|,|;)\
 MISSING: Final = ("", "?")
 """Texts that, like None and NaN, stand for any value."""
 _AT_LEAST: Final = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*\+\s*")
+CANDIDATES: Final = (
+    "Links to a register are candidates: neither truth nor a complete register says who is in the table; the figures "
+    "are shown."
+)
 _OPEN: Final = re.compile(r"\s*(>=|<=|>|<|≥|≤)\s*(-?\d+(?:\.\d+)?)\s*")
 
 
@@ -189,14 +193,16 @@ def link(target: Table, setting: Setting) -> Outcome:
     published = records.rows(columns)
     sizes = Counter(published)
     linked, right = _linked(target, published, sizes)
-    if right is not None:
-        at_risk, what = right, "records linked to the right person"
-    else:
-        at_risk, what = len(linked), "records linked to one person" if target.register else "unique records"
     people = target.register.size if target.register is not None else records.size
-    share = at_risk / min(people, records.size)
+    if right is not None:
+        share, what = right / len(_in_both(target)), "people at risk, by records linked to the right person"
+    elif target.register is None or target.complete_register:
+        what = "records linked to one person" if target.register else "unique records"
+        share, what = len(linked) / records.size, f"people at risk, by {what}"
+    else:
+        share, what = len(linked) / min(people, records.size), "candidates, by records that one person fits"
     measurements = [
-        Measurement(f"people at risk, by {what}", share, baseline=1 / people),
+        Measurement(what, share, baseline=1 / people),
         Measurement(
             "share of unique records",
             uniqueness(records, columns),
@@ -213,14 +219,27 @@ def link(target: Table, setting: Setting) -> Outcome:
             0,
         ),
         tuple(measurements),
-        share,
+        None if is_candidate(target) else share,
         "everybody in both the table and the register was attacked: the share is exact",
         power_of_share("a table in which every record is linked", setting),
         series=_narrowing(target, columns),
         worst=_worst(target, linked),
         details={"uniqueness": _combinations(records, columns), "linked": len(linked), "records": records.size},
         bounds="a share of people identified",
+        unbounded=CANDIDATES if is_candidate(target) else "",
     )
+
+
+def is_candidate(target: Table) -> bool:
+    """Return whether nothing says that people of the register who fit are in the table."""
+    return target.register is not None and not target.complete_register and not isinstance(target.truth, list)
+
+
+def _in_both(target: Table) -> set[str]:
+    """Return the people of the register whose record is in the table, by the truth."""
+    assert target.register is not None
+    assert isinstance(target.truth, list)
+    return _texts(target.register[stated(target.identity, "identity")]) & _texts(target.truth)
 
 
 def _linked(
@@ -249,7 +268,7 @@ def _linked(
         if len(target.truth) != len(published):
             raise InvalidInput("truth must name the person of each record", name="truth")
         names = target.register[target.identity]
-        if not _texts(names) & _texts(target.truth):
+        if not _in_both(target):
             raise InvalidInput("no identity of the register is among truth; compare their spellings", name="truth")
         right = sum(
             1

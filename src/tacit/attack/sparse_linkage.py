@@ -1,15 +1,20 @@
 """De-anonymisation of sparse records by a scoreboard (Narayanan, Shmatikov 2008).
 
 A record is a set of items with values and times (ratings, purchases, visits). The attacker knows a few items of a
-person, some of them wrong. Each published entity scores the weights of the known items that it has, rare items more;
-the best one is named only if it stands out: if it leads the second by at least ECCENTRICITY standard deviations of all
-scores. Otherwise the attack abstains.
+person, some of them wrong. Each published entity scores the weights of the known items that it has, rare items more,
+each by how near value and time are; one that is not stated counts as near, so that an item in common counts by itself.
+The best entity is named only if it stands out: if it leads the second by at least ECCENTRICITY standard deviations of
+all scores. Otherwise the attack abstains.
+
+Names that are right by chance identify nobody. If a share s of the people is identified and the others are named by
+chance c, s + (1 - s) c are right; the bound is that on s. The chance is one over the number of entities, or the share
+of people of the commonest entity where several people have the same one.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import date
 from typing import Any, Final
@@ -17,8 +22,8 @@ from typing import Any, Final
 import numpy as np
 
 from tacit.attack.confidence import clopper_pearson
-from tacit.attack.finding import Measurement, ThreatModel
-from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
+from tacit.attack.finding import Measurement, Power, ThreatModel
+from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.linkage import is_missing
 from tacit.attack.targets import DoesNotFit, Table
 from tacit.privacy.errors import InvalidInput
@@ -57,7 +62,7 @@ class Scoreboard:
 
 
 def _near(one: float | None, other: float | None, scale: float) -> float:
-    return 0.0 if one is None or other is None else math.exp(-abs(one - other) / scale)
+    return 1.0 if one is None or other is None else math.exp(-abs(one - other) / scale)
 
 
 @attack(
@@ -76,6 +81,11 @@ def deanonymize(target: Table, setting: Setting) -> Outcome:
     people = _facts(target, register.columns, stated(target.identity, "identity"))
     if not entities or not people:
         raise DoesNotFit("no row names both an entity or a person and an item", name="records")
+    if not target.truth.keys() & people.keys() or not set(target.truth.values()) & entities.keys():
+        raise InvalidInput(
+            "truth must map identities of the register to entities of the records; compare their spellings and types",
+            name="truth",
+        )
     board = Scoreboard(entities)
     named, right, first, worst = 0, 0, 0, []
     for person, known in people.items():
@@ -89,6 +99,20 @@ def deanonymize(target: Table, setting: Setting) -> Outcome:
             right += 1
             worst.append({"person": person, "entity": found, "lead": lead})
     low, high = clopper_pearson(right, len(people), (1 - setting.confidence) / 2)
+    whose = Counter(target.truth[one] for one in people if one in target.truth)
+    most = max(whose.values())
+    chance = max(1 / len(entities), most / len(people) if most > 1 else 0.0)
+
+    def bound(found: int) -> float:
+        sure = clopper_pearson(found, len(people), (1 - setting.confidence) / 2)[0]
+        return max(0.0, (sure - chance) / (1 - chance)) if chance < 1 else 0.0
+
+    planted = {person: _some(entities.get(target.truth.get(person), {}), len(known), setting)
+               for person, known in people.items()}  # fmt: skip
+    copied = bound(_recognised(board, planted, target.truth))
+    others = dict(zip(people, setting.random.permutation(np.array([*planted.values()], dtype=object)), strict=True))
+    mixed = bound(_recognised(board, others, target.truth))
+    risk = None if setting.claim is None else setting.claim.risk
     return Outcome(
         ThreatModel(
             "the published rows",
@@ -101,13 +125,25 @@ def deanonymize(target: Table, setting: Setting) -> Outcome:
             Measurement("share abstained from", 1 - named / len(people)),
             Measurement("share ranked first", first / len(people), baseline=1 / len(entities)),
         ),
-        low,
-        "Clopper-Pearson bound",
-        power_of_share("rows in which everybody is named", setting, len(people)),
+        bound(right),
+        f"Clopper-Pearson bound, beyond a chance of {chance:.3g}",
+        Power("as many published rows of each person", copied, mixed, risk is not None and copied > risk),
         worst=tuple(sorted(worst, key=lambda one: -one["lead"])[:5]),
         details={"entities": len(entities), "people": len(people), "eccentricity": ECCENTRICITY},
         bounds="a share of people identified",
     )
+
+
+def _some(items: Mapping[Any, Facts], count: int, setting: Setting) -> dict[Any, Facts]:
+    """Return some items, all if there are fewer."""
+    listed = list(items.items())
+    return dict(listed[index] for index in setting.random.permutation(len(listed))[:count])
+
+
+def _recognised(board: Scoreboard, people: Mapping[Any, Mapping[Any, Facts]], truth: Mapping[Any, Any]) -> int:
+    """Return how many people are named, and right."""
+    found = ((person, *board.best(known)) for person, known in people.items())
+    return sum(lead >= ECCENTRICITY and name == truth.get(person) for person, name, lead in found)
 
 
 def _facts(target: Table, columns: Mapping[str, Any], whose: str) -> dict[Any, dict[Any, Facts]]:

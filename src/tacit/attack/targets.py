@@ -48,7 +48,9 @@ class Table:
     `quasi_identifiers` are the columns that an attacker may know from elsewhere, `sensitive` the one that is to stay
     secret. `register` is what the attacker knows: a list of people with the same columns and their `identity`. `truth`
     is the identity of each published record, or the sensitive value of each person of the register where the table does
-    not show single records; it serves scoring alone. `other` is another published table about the same people.
+    not show single records; it serves scoring alone. Without it a link to the register is a candidate and no bound,
+    because a record may be that of somebody else, unless `complete_register` says that everybody in the table is in the
+    register. `other` is another published table about the same people.
 
     Tables of ratings, purchases or visits have a row for each: `entity` says whose it is, `item` what, `value` how much
     and `when` at what time; `register` then holds such rows with the `identity` in the place of the entity, and `truth`
@@ -64,6 +66,7 @@ class Table:
         register: object = None,
         identity: str | None = None,
         truth: Sequence[Any] | Mapping[Any, Any] | None = None,
+        complete_register: bool = False,
         other: Table | None = None,
         entity: str | None = None,
         item: str | None = None,
@@ -73,6 +76,7 @@ class Table:
         self.records = Records.of(records)
         self.quasi_identifiers = None if quasi_identifiers is None else _names(quasi_identifiers)
         self.sensitive, self.identity, self.other = sensitive, identity, other
+        self.complete_register = bool(complete_register)
         self.entity, self.item, self.value, self.when = entity, item, value, when
         self.register = None if register is None else Records.of(register)
         self.truth = truth if truth is None or isinstance(truth, Mapping) else list(truth)

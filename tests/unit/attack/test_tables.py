@@ -57,7 +57,7 @@ def test_a_record_that_one_voter_fits_is_linked_to_its_name() -> None:
         truth=["governor", "somebody", "cousin", "nobody"],
     )  # fmt: skip
     found = attack.run("linkage", target, attack.Claim(risk=0.0), seed=1)
-    assert found.measurements[0].value == pytest.approx(2 / 3)  # of the three voters
+    assert found.measurements[0].value == 1.0  # of the two voters who are in the table
     assert {one["person"]: one["revealed"] for one in found.worst} == {"governor": "flu", "cousin": "flu"}
     assert found.verdict == "violates"
     assert dict(found.series[0].points) == {"zip": 2.0, "zip + born": 1.0, "zip + born + sex": 1.0}
@@ -72,6 +72,63 @@ def test_a_suite_scores_values_by_the_identities_of_records() -> None:
     found = {one.attack: one for one in attack.suite(target, attack.Claim(risk=0.5), seed=1)}
     assert set(found) == {"linkage", "attribute_linkage"}
     assert {one.name: one.value for one in found["attribute_linkage"].measurements}["values guessed right"] == 1.0
+
+
+def people_of(count: int, random: np.random.Generator) -> dict[str, list[int]]:
+    return {"zip": random.integers(0, 100, count).tolist(), "age": random.integers(0, 90, count).tolist()}
+
+
+def test_a_register_of_other_people_shows_candidates_and_refutes_nothing() -> None:
+    """No person of the register is in the table, and still every tenth record fits exactly one of them."""
+    random = np.random.default_rng(1)
+    published, others = people_of(2000, random), people_of(2000, random)
+    ill = random.integers(0, 2, 2000).tolist()
+    target = attack.Table(
+        {**published, "ill": ill}, quasi_identifiers=["zip", "age"], sensitive="ill",
+        register={**others, "name": range(2000)}, identity="name",
+    )  # fmt: skip
+    for name in ("linkage", "attribute_linkage"):
+        found = attack.run(name, target, attack.Claim(risk=0.01), seed=1)
+        assert (found.verdict, found.lower_bound) == ("not applicable", None)
+        assert "candidates" in found.reason
+        assert found.measurements[0].value > 0.05
+
+
+def test_a_complete_register_makes_links_a_bound() -> None:
+    random = np.random.default_rng(1)
+    published, more = people_of(2000, random), people_of(500, random)
+    target = attack.Table(
+        {**published, "ill": random.integers(0, 2, 2000).tolist()}, quasi_identifiers=["zip", "age"], sensitive="ill",
+        register={name: [*published[name], *more[name]] for name in published} | {"name": range(2500)},
+        identity="name", complete_register=True,
+    )  # fmt: skip
+    linked = attack.run("linkage", target, attack.Claim(risk=0.01), seed=1)
+    assert linked.verdict == "violates"
+    inferred = attack.run("attribute_linkage", target, attack.Claim(risk=0.01), seed=1)
+    assert inferred.verdict == "violates"
+    assert inferred.lower_bound is not None
+    assert linked.lower_bound is not None
+    assert inferred.lower_bound >= linked.lower_bound  # who is linked has one value, and others may share theirs
+
+
+def test_people_at_risk_are_counted_among_those_in_both_lists() -> None:
+    """Of 10,000 records and as many voters 50 are of the same people, and all of these are found."""
+    target = attack.Table(
+        {"id": range(10_000)}, quasi_identifiers=["id"], truth=[f"x{one}" for one in range(10_000)],
+        register={"id": range(9_950, 19_950), "name": [f"x{one}" for one in range(9_950, 19_950)]}, identity="name",
+    )  # fmt: skip
+    found = attack.run("linkage", target, attack.Claim(risk=0.01), seed=1)
+    assert (found.verdict, found.lower_bound) == ("violates", 1.0)
+
+
+def test_values_that_one_table_alone_gives_away_are_a_share_of_those_who_fit_it() -> None:
+    register = {"name": ["a", "b", "c"], "q": ["a", "b", "b"]}
+    other = attack.Table({"q": ["a", "b"], "s": ["x", "z"]}, quasi_identifiers=["q"], sensitive="s")
+    target = attack.Table(
+        {"q": ["a", "b"], "s": ["x", "y"]}, quasi_identifiers=["q"], sensitive="s", register=register, identity="name",
+        other=other,
+    )  # fmt: skip
+    assert attack.run("attribute_linkage", target).measurements[-1].value == 1.0
 
 
 def test_values_are_inferred_from_many_records_for_a_large_register() -> None:
@@ -169,6 +226,59 @@ def test_eight_ratings_of_which_two_are_wrong_identify_nearly_everybody() -> Non
     assert found.measurements[0].value >= 0.95
 
 
+def baskets(people: int, entities: int, *, is_copy: bool) -> tuple[dict[str, list[object]], dict[str, list[object]]]:
+    """Items of entities without values or times, and of people: the same ones, or others that tell nothing."""
+    random = np.random.default_rng(5)
+    rows = [(one, int(item)) for one in range(entities) for item in random.choice(300, 20, replace=False)]
+    other = [(one, int(item)) for one in range(people) for item in random.choice(300, 5, replace=False)]
+    known = rows if is_copy else other
+    return (
+        {"who": [one for one, _ in rows], "item": [item for _, item in rows]},
+        {"name": [f"p{one}" for one, _ in known], "item": [item for _, item in known]},
+    )
+
+
+def test_items_alone_identify_who_has_them() -> None:
+    published, known = baskets(200, 200, is_copy=True)
+    target = attack.Table(
+        published, entity="who", item="item", register=known, identity="name",
+        truth={f"p{one}": one for one in range(200)},
+    )  # fmt: skip
+    found = attack.run("sparse_linkage", target, attack.Claim(risk=0.01), seed=1)
+    assert found.verdict == "violates"
+    assert found.measurements[0].value > 0.95
+
+
+@pytest.mark.parametrize("truth", [{f"q{one}": one for one in range(9)}, {f"p{one}": f"e{one}" for one in range(9)}])
+def test_a_truth_that_names_nobody_who_is_there_is_refused(truth: dict[str, object]) -> None:
+    published, known = baskets(9, 9, is_copy=True)
+    target = attack.Table(published, entity="who", item="item", register=known, identity="name", truth=truth)
+    with pytest.raises(InvalidInput, match="truth"):
+        attack.run("sparse_linkage", target, attack.Claim(risk=0.01))
+
+
+@pytest.mark.parametrize("entities", [5, 10, 50])
+def test_right_names_by_chance_identify_nobody(entities: int) -> None:
+    published, known = baskets(500, entities, is_copy=False)
+    target = attack.Table(
+        published, entity="who", item="item", register=known, identity="name",
+        truth={f"p{one}": one % entities for one in range(500)},
+    )  # fmt: skip
+    found = attack.run("sparse_linkage", target, attack.Claim(risk=0.01), seed=1)
+    assert not found.is_violation
+    assert found.power is not None
+    assert found.power.null_value == 0.0
+
+
+def test_a_scoreboard_that_would_not_know_a_copy_is_underpowered() -> None:
+    """Everybody has the same items, so that not even a copy of the rows stands out."""
+    rows = {"who": [one for one in range(60) for _ in range(3)], "item": [0, 1, 2] * 60}
+    known = {"name": [f"p{one}" for one in range(60) for _ in range(3)], "item": [0, 1, 2] * 60}
+    truth = {f"p{one}": one for one in range(60)}
+    target = attack.Table(rows, entity="who", item="item", register=known, identity="name", truth=truth)
+    assert attack.run("sparse_linkage", target, attack.Claim(risk=0.01), seed=1).verdict == "underpowered"
+
+
 def test_the_scoreboard_abstains_where_it_knows_nothing_and_is_right_where_it_names_somebody() -> None:
     found = attack.run("sparse_linkage", ratings(1000, 4, 4))
     figures = {one.name: one.value for one in found.measurements}
@@ -182,7 +292,7 @@ def test_a_suppressed_or_generalised_value_is_not_certain(cell: object) -> None:
     for register in (None, {"zip": ["02138", "02139"], "name": ["ana", "ben"]}):
         target = attack.Table(columns, quasi_identifiers=["zip"], sensitive="ill", register=register, identity="name")
         found = attack.run("attribute_linkage", target, attack.Claim(risk=0.0))
-        assert found.lower_bound == 0.0
+        assert found.measurements[0].value == 0.0
         assert not found.worst
         assert found.measurements[2].value <= 1.0
 
@@ -200,7 +310,7 @@ def test_a_list_of_one_value_and_what_two_generalised_values_share_are_certain()
             with pytest.raises(InvalidInput):
                 attack.run("attribute_linkage", target)
         else:
-            assert attack.run("attribute_linkage", target).lower_bound == certain
+            assert attack.run("attribute_linkage", target).measurements[0].value == certain
 
 
 def test_a_record_with_a_missing_value_is_not_that_of_the_person_whose_value_is_missing() -> None:
@@ -221,7 +331,9 @@ def test_missing_identities_are_nobody() -> None:
         {"zip": ["1", "2"]}, quasi_identifiers=["zip"], register={"zip": ["1", "2"], "name": [None, "ben"]},
         identity="name", truth=[None, "ben"],
     )  # fmt: skip
-    assert attack.run("linkage", linked).lower_bound == 0.5
+    found = attack.run("linkage", linked)
+    assert found.lower_bound == 1.0  # of ben, who alone has a name
+    assert {one.name: one.value for one in found.measurements}["links that are right"] == 0.5
 
 
 @pytest.mark.parametrize("nobody", [None, "", float("nan")])
@@ -230,7 +342,7 @@ def test_rows_without_an_entity_or_a_person_identify_nobody(nobody: object) -> N
     known = {"name": ["ana"] * 3 + [nobody] * 3, "film": [1, 2, 3, 4, 5, 6]}
     target = attack.Table(
         {**published, "stars": [3] * 9}, entity="who", item="film", value="stars",
-        register={**known, "stars": [3] * 6}, identity="name", truth={"ben": "y"},
+        register={**known, "stars": [3] * 6}, identity="name", truth={"ana": "y"},
     )  # fmt: skip
     found = attack.run("sparse_linkage", target)
     assert found.details["entities"] == 2
