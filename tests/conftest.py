@@ -21,6 +21,11 @@ settings.load_profile("steady")
 
 open_connections.watch()
 
+# helpers with checks of their own, whose failures show values as those of tests do
+pytest.register_assert_rewrite(
+    *(f"tests.conformance.query.{name}" for name in ("rows_leaving", "same_numbers", "same_scalars", "same_worlds"))
+)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:

@@ -13,17 +13,10 @@ from bench.__main__ import benchmark_names
 from docs import generate
 from tacit.cli.app import app, run
 from tacit.cli.commands.errors import error_entries
+from tests.style.markdown import LINK, blocks
 from tests.style.rules import ROOT
 
-BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINK: Final = re.compile(r"\]\((?!https?://)([^)#]+)")
 GUIDES: Final = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
-
-
-def blocks(language: str, guide: Path = ROOT / "README.md") -> list[str]:
-    return [text for kind, text in BLOCK.findall(guide.read_text(encoding="utf-8")) if kind == language]
-
-
 EXPLANATIONS: Final = sorted((ROOT / "docs/explanation").glob("*.md"))
 SHELL_LINES: Final = [line for block in blocks("sh") for line in block.splitlines()]
 COMMANDS: Final = {

@@ -16,8 +16,8 @@ import pytest
 
 from tacit.server.process import free_port
 from tacit.server.settings import Settings
+from tests.style.markdown import LINK, blocks
 from tests.style.rules import ROOT
-from tests.style.test_docs import LINK, blocks
 
 TUTORIAL: Final = ROOT / "docs/tutorial/first-private-answer.md"
 HOW_TO: Final = ROOT / "docs/how-to/serve-a-folder.md"

@@ -17,10 +17,10 @@ from sqlglot import exp
 
 from tacit.privacy.errors import EngineFailed
 from tacit.privacy.tables import Kind
-from tests.conformance.query import test_rows_leaving as leaving
-from tests.conformance.query import test_same_numbers as numbers
-from tests.conformance.query import test_same_scalars as scalars
-from tests.conformance.query import test_same_worlds as worlds
+from tests.conformance.query import rows_leaving as leaving
+from tests.conformance.query import same_numbers as numbers
+from tests.conformance.query import same_scalars as scalars
+from tests.conformance.query import same_worlds as worlds
 from tests.conformance.query.engines import filled, schema
 from tests.property.query.parts import CASES
 from tests.property.query.scalar_sql import SHAPES, TRAPS, Writer
