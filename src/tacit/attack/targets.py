@@ -38,6 +38,8 @@ Bits = Sequence[Any] | NDArray[Any]
 """A truth value for each person or canary."""
 
 PEOPLE_MAX: Final = 100_000
+PURPOSE: Final = "attack"
+"""The purpose of every query to a curator or a client."""
 
 
 class Table:
@@ -292,7 +294,8 @@ class Interface:
         if not hasattr(self.source, "sql"):
             return self.source(sql)
         options = {} if self.target.analyst is None else {"analyst": self.target.analyst}
-        released = self.source.sql(sql, self.epsilon_each, **options)
+        # by default the ledger records the query, which names people
+        released = self.source.sql(sql, self.epsilon_each, purpose=PURPOSE, **options)
         return released.rows[0]["n"]
 
 
