@@ -1,9 +1,9 @@
 """Private training steps beside plain torch: samples a second, and peak memory.
 
-A step is zero_grad, forward, backward, clip 1, noise multiplier 1 and SGD on a fixed batch of generated data. Private
-and plain steps alternate in one process; the ratio is that of the medians of their processor times with one thread of
-torch, which other programs on the machine disturb less than clock time. It counts what the second thread for noise
-uses. Peak memory is that of processes that make one kind of step only. Opacus runs the same in its own environment,
+A step is zero_grad, forward, backward, clip 1, noise multiplier 1 and SGD on a fixed batch of generated data. Blocks
+of private and of plain steps alternate in one process; the ratio is that of the medians of their processor times with
+one thread of torch, which other programs on the machine disturb less than clock time. It counts what the second thread
+for noise uses. Peak memory is that of processes that make one kind of step only. Opacus runs the same in its own environment,
 with its own LSTM, beside plain torch there.
 """
 
@@ -34,16 +34,16 @@ OPACUS: Final = {"opacus hooks": "opacus_hooks", "opacus ghost": "opacus_ghost"}
 
 def run(quick: bool) -> Iterator[Result]:
     """Measure every model."""
-    repeats = 7 if quick else 31
+    repeats = 4 if quick else 12
     for model, goal in RATIO_GOALS.items():
         ratio = _tacit(model, "private", repeats)["ratio"]
-        theirs = {name: _opacus(model, mode, 3 if quick else 9) for name, mode in OPACUS.items()}
+        theirs = {name: _opacus(model, mode, 1 if quick else 3) for name, mode in OPACUS.items()}
         yield Result(f"{model}: samples/s over plain torch", ratio, "×", theirs, goal=goal, better="higher")
         ghost = theirs["opacus ghost"]
         if ghost:
             name = f"{model}: samples/s over Opacus ghost"
             yield Result(name, ratio / ghost, "×", goal=GHOST_FACTOR, better="higher")
-        memory = _tacit(model, "private", 3, alone=True)["peak"] / _tacit(model, "plain", 3, alone=True)["peak"]
+        memory = _tacit(model, "private", 1, alone=True)["peak"] / _tacit(model, "plain", 1, alone=True)["peak"]
         yield Result(f"{model}: peak memory over plain torch", memory, "×", goal=MEMORY_GOAL)
 
 

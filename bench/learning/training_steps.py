@@ -12,6 +12,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+BLOCK = 4
+DRAIN_S = 0.05
+"""Steps are timed in blocks after one that is not counted, and after the noise thread of other steps has ended: what it
+uses for the next step of its own kind is counted, and never as the time of plain steps."""
 WORDS, LENGTH, WIDTH, HEADS = 5000, 64, 64, 4
 
 
@@ -161,12 +165,14 @@ def main():
         measured = (plain_step if mode == "plain" else private_step)(name, x, y)
     steps = [measured] if arguments["alone"] else [plain_step(name, x, y), measured]
     taken_s = [[] for _ in steps]
-    for repeat in range(arguments["repeats"] + 2):
+    for _ in range(arguments["repeats"]):
         for step, times in zip(steps, taken_s, strict=True):
-            started_s = time.process_time()
+            time.sleep(DRAIN_S)
             step()
-            if repeat >= 2:
-                times.append(time.process_time() - started_s)
+            started_s = time.process_time()
+            for _ in range(BLOCK):
+                step()
+            times.append((time.process_time() - started_s) / BLOCK)
     medians_s = [statistics.median(times) for times in taken_s]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"ratio": medians_s[0] / medians_s[-1], "peak": peak, "ms": [1000 * part for part in medians_s]}))

@@ -254,8 +254,8 @@ def _released(part: Tensor, noise: Floats, step: float) -> Tensor:
     """Return a tensor rounded to the grid, with noise, in its own dtype."""
     import torch
 
-    values = part.detach().cpu()
-    values = (values if values.dtype in (torch.float32, torch.float64) else values.double()).numpy().ravel()
+    held = part.detach().cpu()
+    values: NDArray[Any] = (held if held.dtype in (torch.float32, torch.float64) else held.double()).numpy().ravel()
     released, work = np.empty_like(values), np.empty(min(values.size, 2 * PAIRS))
     for start in range(0, values.size, 2 * PAIRS):
         chunk = slice(start, start + 2 * PAIRS)

@@ -156,8 +156,9 @@ class Linear:
         biases = sum(role in use.parameters for role in self.biases)
         has_weight = self.weight in use.parameters
         if rows.units is None:
-            inner = torch.linalg.vector_norm(use.value, dim=1).square_().add_(biases) if has_weight else float(biases)
-            return torch.linalg.vector_norm(grad, dim=1).square_() * inner
+            squares: Tensor = torch.linalg.vector_norm(grad, dim=1).square_()
+            read = torch.linalg.vector_norm(use.value, dim=1).square_() if has_weight else 0.0
+            return squares * (read + biases)
         inner = use.value @ use.value.T + biases if has_weight else float(biases)
         pairs = (grad @ grad.T) * inner * (rows.units[:, None] == rows.units[None, :])
         return rows.total(pairs.sum(1)).clamp_(min=0)
@@ -364,7 +365,7 @@ class Vectorised(Formed):
                 one_named = {name: part.unsqueeze(0) for name, part in keywords_row.items()}
                 return functional_call(self.module, parameters, tuple(one_row), one_named).squeeze(0)  # type: ignore[no-any-return]
 
-            result, pull = vjp(forward, own)
+            result, pull = vjp(forward, own)  # type: ignore[misc]
             return result, pull(grad_row)[0]
 
         try:
