@@ -234,7 +234,9 @@ def _charge_and_run(plan: ReleasePlan[T], budget: Budget, options: ReleaseOption
         bound_to = {} if version is None else {"plan": plan.digest, "data_version": version}
         begin_charge()
         try:
-            permit = budget.reserve(plan.event, options.purpose or plan.label, key=key, **bound_to)
+            permit = budget.reserve(
+                plan.event, options.purpose or plan.label, key=key, plan=bound_to.get("plan"), data_version=version
+            )
             answer, encoded = _run(plan, budget, permit, options)
             budget.commit(permit, encoded, **(bound_to if is_kept else {}), before="")
             return Released(answer, permit.cost, permit), len(encoded or b"")

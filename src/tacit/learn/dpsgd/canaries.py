@@ -10,11 +10,13 @@ gradient canaries: Nasr et al. 2023; by the Gaussian trade-off curve: Mahloujifa
 Why people lose nothing: what is released about a person is the noisy sum over the parameters. Canaries are drawn
 without the data and add nothing there; noise in other directions is independent. The model is the same as without them.
 
-The audit notices noise that is forgotten, too small or the same in every step, and samples that are not drawn as
-accounted. It does not notice a wrong norm of a person's gradient: canaries come clipped.
+The audit notices noise that is forgotten or too small, and samples that are not drawn as accounted. It does not notice
+a wrong norm of a person's gradient: canaries come clipped.
 
-Because the noise on canaries is known here, its deviation is measured too, from (canaries * steps) numbers: noise that
-is a few percent too small shows at any epsilon, where guesses would need more canaries than there is time for.
+Because the noise on canaries is known here, two more checks are made, each wrong with probability ALARM. Its deviation
+is measured from (canaries * steps) numbers: noise that is a few percent too small shows at any epsilon, where guesses
+would need more canaries than there is time for. And the noise in each direction is summed over the steps: the sums have
+the variance of independent noises, unless noise is used in more than one step, whichever steps they are.
 """
 
 from __future__ import annotations
@@ -37,19 +39,22 @@ from tacit.mechanisms.randomness import RandomSource, bits, words
 CANARIES: Final = 4_000
 """By simulation: shows half the noise up to epsilon 2, and missing noise up to epsilon 4."""
 ALARM: Final = 1e-6
-"""The probability with which the interval of `noise_ratio` misses the true deviation."""
+"""The probability with which each check of the noise fails though the noise is as stated."""
+WIDENING: Final = 0.003
+"""How much the grid may widen the variance of the noise (`bulk_gaussian`)."""
+_FIELDS: Final = ("present", "scores", "noises")
 
 
 class Canaries:
     """The canaries of one training, with their coins and scores so far."""
 
-    def __init__(self, present: NDArray[np.bool_], scores: NDArray[np.float64]) -> None:
-        self.present, self.scores = present, scores
+    def __init__(self, present: NDArray[np.bool_], scores: NDArray[np.float64], noises: NDArray[np.float64]) -> None:
+        self.present, self.scores, self.noises = present, scores, noises
 
     @classmethod
     def drawn(cls, count: int, source: RandomSource) -> Canaries:
         """Return new canaries, each present by a fair coin."""
-        return cls(words(source, count, 1) % 2 == 1, np.zeros(count))
+        return cls(words(source, count, 1) % 2 == 1, np.zeros(count), np.zeros(count))
 
     def means(self, sampled: Indices, schedule: Schedule) -> NDArray[np.float64]:
         """Return the sum in each direction, over the clip; with replaced rows an absent canary points backwards."""
@@ -77,6 +82,7 @@ class Canaries:
         else:
             self.scores[sampled] += 2 * shown[sampled] / multiplier**2
         noise = (shown - self.means(sampled, schedule)) / multiplier
+        self.noises += noise
         return float(np.square(noise).sum())
 
     def finding(self, promise: tuple[float, float], source: RandomSource) -> Finding:
@@ -87,12 +93,18 @@ class Canaries:
     @property
     def tensors(self) -> dict[str, Tensor]:
         """Coins and scores, for a checkpoint."""
-        return {"canaries.present": torch.from_numpy(self.present), "canaries.scores": torch.from_numpy(self.scores)}
+        return {f"canaries.{name}": torch.from_numpy(getattr(self, name)) for name in _FIELDS}
 
     @classmethod
     def of(cls, tensors: dict[str, Tensor]) -> Canaries:
         """Return the canaries of a checkpoint."""
-        return cls(tensors["canaries.present"].numpy().copy(), tensors["canaries.scores"].numpy().copy())
+        return cls(*(tensors[f"canaries.{name}"].numpy().copy() for name in _FIELDS))
+
+    def repeats_noise(self, steps: int) -> bool:
+        """Whether the sums of the noises over so many steps do not have the variance of independent ones."""
+        low, high = stats.chi2.ppf([ALARM / 2, 1 - ALARM / 2], len(self.noises))
+        spread = float(np.square(self.noises).sum()) / steps
+        return not low * (1 - WIDENING) <= spread <= high * (1 + WIDENING)
 
 
 def noise_ratio(squares: float, numbers: int) -> tuple[float, float, float]:

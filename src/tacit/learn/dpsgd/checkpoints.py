@@ -2,8 +2,8 @@
 
 Promise: a file is written under another name, synced and renamed, so that a process that is killed leaves the old state
 or the new one. Each state is noted with the permit at the budget that paid (`pipeline.steps`) by a digest that covers
-the digest before, and of copies of a state one goes on. A state holds no noise and no random bits to come: whoever goes
-on draws fresh ones.
+the digest before, and of copies of a state one goes on. A state holds no noise or random bits to come: whoever goes on
+draws fresh ones.
 
 What a training shows before a state of it is stored and noted would be shown twice if that part were run again. So a
 state has a lease: the number of steps that may have been shown after it (one less than the number of steps between two

@@ -129,7 +129,7 @@ class PrivateTraining:
                 raise StopIteration
             self._draw()
             if not self._chunks:  # nobody was sampled
-                self._release(None)
+                self._release({})
         self._clipper.forget()
         chunk, batch = self._chunks.popleft()
         self._pending = (chunk, batch)
@@ -176,15 +176,18 @@ class PrivateTraining:
         sums, norms = self._clipper.clipped_sums(losses if views == 1 else losses / views, clip, units)
         if isinstance(self._settings.schedule.clip, AdaptiveClip):
             sums[COUNTED] = ((norms <= clip).float() - 0.5).sum().reshape(1)
+        extra = self._public_gradients(public_loss) if chunk.is_last and public_loss is not None else {}
         self._pending = None  # before they are added: never twice
         for name, one in sums.items():
             self._sums[name] = self._sums[name].add_(one) if name in self._sums else one
         if chunk.is_last:
-            self._release(public_loss)
+            self._release(extra)
 
-    def _release(self, public_loss: Any) -> None:
-        """Add noise to the sums of a batch, change the weights, and store and note the state."""
-        extra = {} if public_loss is None else self._public_gradients(public_loss)
+    def _release(self, extra: dict[str, Tensor]) -> None:
+        """Add noise to the sums of a batch, change the weights, and store and note the state.
+
+        `extra` are gradients on public data.
+        """
         self._ended_why = "a step failed or was interrupted after its noise was drawn"
         with interrupts_held():
             sums = {name: torch.zeros_like(one) for name, one in self._parts.parameters.items()}
@@ -260,10 +263,10 @@ class PrivateTraining:
         loss = public_loss()
         if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
             raise WrongType("public_loss must return one loss with a gradient", name="public_loss")
-        found = torch.autograd.grad(loss.sum(), list(self._parts.parameters.values()), allow_unused=True)
+        parameters = self._parts.parameters
+        found = torch.autograd.grad(loss.sum(), list(parameters.values()), allow_unused=True, materialize_grads=True)
         self._clipper.forget()
-        pairs = zip(self._parts.parameters, found, strict=True)
-        return {name: gradient for name, gradient in pairs if gradient is not None}
+        return dict(zip(parameters, found, strict=True))
 
     def _store_if_due(self) -> None:
         if self._place is not None and (self._progress.done % self._every == 0 or not self._steps_left):
@@ -297,7 +300,7 @@ class PrivateTraining:
             promise = (self.epsilon_spent, schedule.delta)
             self._finding = self._canaries.finding(promise, self._source)
             ratio = self.noise_ratio
-            if self._finding.is_violation or (ratio is not None and ratio[2] < 1):
+            if self._finding.is_violation or self.repeats_noise or (ratio is not None and ratio[2] < 1):
                 warnings.warn(f"the audit refutes the promise of this training: {self._audit_words}", stacklevel=3)
 
     def stop(self) -> None:
@@ -394,6 +397,12 @@ class PrivateTraining:
         return noise_ratio(self._progress.noise_squares, self._progress.noise_numbers)
 
     @property
+    def repeats_noise(self) -> bool:
+        """Whether the noises of the steps are not independent, by a check that is wrong once in a million times."""
+        canaries, numbers = self._canaries, self._progress.noise_numbers
+        return canaries is not None and numbers > 0 and canaries.repeats_noise(numbers // len(canaries.present))
+
+    @property
     def card(self) -> str:
         """The training in plain language: whom it protects, how, at what cost, and what the audit found."""
         settings, schedule = self._settings, self._settings.schedule
@@ -434,7 +443,8 @@ class PrivateTraining:
         assert ratio is not None
         return (
             f"{self._settings.canaries:,} canaries show an epsilon of at least {found.lower_bound:.3g} ({found.verdict}"
-            f"); their noise has {ratio[0]:.4f} of the stated deviation ({ratio[1]:.4f} to {ratio[2]:.4f})."
+            f"); their noise has {ratio[0]:.4f} of the stated deviation ({ratio[1]:.4f} to {ratio[2]:.4f})"
+            f"{', and is used in more than one step' if self.repeats_noise else ''}."
         )
 
     def _require_live(self) -> None:

@@ -168,6 +168,7 @@ def _tensor(value: Any) -> torch.Tensor:
                 "data must be a torch Dataset, or tensors or arrays of numbers with one entry per row", name="data"
             )
         value = torch.from_numpy(np.ascontiguousarray(array))
-    if value.ndim == 0:
+    found: torch.Tensor = value
+    if found.ndim == 0:
         raise WrongType("a tensor of data needs a dimension of rows", name="data")
-    return value
+    return found

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -42,7 +42,7 @@ from tacit.learn.dpsgd.checkpoints import (
     read_state,
     require_free,
 )
-from tacit.learn.dpsgd.clipping import PerSampleClipper
+from tacit.learn.dpsgd.clipping import Clipping, PerSampleClipper
 from tacit.learn.dpsgd.inputs import TrainingParts
 from tacit.learn.dpsgd.private_training import PrivateTraining
 from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule, planned
@@ -248,6 +248,8 @@ def resume(
             raise InvalidInput(f"the checkpoint is of another training: {what} {then}, not {now}", name="path")
     load_model(model, state.tensors)
     load_optimizer(optimizer, state.tensors, state.rest)
-    resumed = PrivateTraining(parts, PerSampleClipper(model, settings.clipping), settings, budget, place, every)
+    resumed = PrivateTraining(
+        parts, PerSampleClipper(model, cast(Clipping, settings.clipping)), settings, budget, place, every
+    )
     resumed.go_on(state)
     return resumed
