@@ -631,7 +631,7 @@ def test_no_id_of_a_person_is_in_the_journal_of_the_ledger(files: Path) -> None:
     with Curator("clinic") as curator:
         curator.ledger.export(files / "journal.jsonl")
     journal = (files / "journal.jsonl").read_text()
-    assert r'\"purpose\":\"attack\"' in journal
+    assert r"\"purpose\":\"attack\"" in journal
     assert "person-" not in journal
 
 

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from tacit.cli.attacks.claims import claim_of_options
 from tacit.cli.attacks.queries import QUERY, KeepSettings, Place, Spent, confirm_spending, open_source
 from tacit.cli.attacks.report import SERIOUS, Failed, Report, bound_of, claim_of, printable
-from tacit.cli.attacks.suites import QUERY_INTERRUPTED, Planned, RunSettings, SuiteOptions, planned, run_one, run_suite
+from tacit.cli.attacks.suites import Planned, RunSettings, SuiteOptions, planned, run_one, run_suite
 from tacit.cli.attacks.targets import (
     MEANS,
     MECHANISM,
@@ -34,7 +34,7 @@ from tacit.cli.options import (
     server_options,
     server_parameters,
 )
-from tacit.cli.output import Screen, progress_bar, show_hints
+from tacit.cli.output import Screen, is_interrupt, progress_bar, show_hints
 from tacit.privacy.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _run(attack: str, kind: TargetKind, screen: Screen, /, **values: Any) -> Non
                 with progress_bar(screen):
                     found = _finding(attack, target, how, report)
             except (KeyboardInterrupt, RuntimeError) as error:
-                if isinstance(error, RuntimeError) and str(error) != QUERY_INTERRUPTED:
+                if isinstance(error, RuntimeError) and not is_interrupt(error):
                     raise
                 raise KeyboardInterrupt("; ".join(filter(None, ["interrupted", spent.words()]))) from error
         elif keep is not None and found.target_digest in keep.digests:

@@ -5,7 +5,8 @@ fair coin puts it into the training or leaves it out; then it is sampled in each
 and its direction gets noise with the parameters, in the same call. What the directions show after noise is scored by
 the likelihood ratio of "in" and "out", summed over the steps: what the strongest attacker, who sees every noisy
 gradient, would compute. The right guesses about the coins bound epsilon from below (Steinke, Nasr, Jagielski 2023;
-gradient canaries: Nasr et al. 2023; by the Gaussian trade-off curve: Mahloujifar, Melis, Chaudhuri 2024).
+gradient canaries: Nasr et al. 2023). Gaussian noise on samples has no Gaussian trade-off curve, so the tighter bound of
+Mahloujifar, Melis, Chaudhuri 2024 is not taken.
 
 Why people lose nothing: what is released about a person is the noisy sum over the parameters. Canaries are drawn
 without the data and add nothing there; noise in other directions is independent. The model is the same as without them.
@@ -88,7 +89,7 @@ class Canaries:
     def finding(self, promise: tuple[float, float], source: RandomSource) -> Finding:
         """Return what the scores show about epsilon at delta."""
         model = attack.Model(self.scores, self.present)
-        return attack.run("gaussian_canary_audit", model, promise=promise, seed=bits(source, 32))
+        return attack.run("canary_audit", model, promise=promise, seed=bits(source, 32))
 
     @property
     def tensors(self) -> dict[str, Tensor]:
