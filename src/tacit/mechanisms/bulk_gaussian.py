@@ -54,7 +54,7 @@ from numpy.typing import NDArray
 from tacit.mechanisms.gaussian import Gaussian
 from tacit.mechanisms.grid import SENSITIVITY_STEPS_MIN, Grid
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
-from tacit.privacy.errors import NotFinite, Unavailable
+from tacit.privacy.errors import NotFinite, OutOfRange, Unavailable
 from tacit.privacy.numbers import parameter
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ ERROR: Final = 2.0**-42
 W_MIN: Final = 2.0**-20
 W_MAX: Final = math.exp(-(2.0**-19))
 """The range of w within which the bound holds: above it the radius is below 2^-9."""
+DEVIATION_MAX: Final = 2**34
+"""The widest noise, in steps; one number in 128 is computed again then."""
 PAIRS: Final = 1 << 14
 """Pairs that are computed together: their arrays fit into the processor's cache."""
 MORE_BITS: Final = 192
@@ -96,6 +98,8 @@ class Scale:
         wanted = parameter("deviation", deviation)
         step = Grid.below(bound / (spread * SENSITIVITY_STEPS_MIN)).step
         widened = wanted / bound * (bound / step + spread)
+        if widened > DEVIATION_MAX:
+            raise OutOfRange("the noise is too wide for the grid; release fewer numbers at once", name="deviation")
         return cls(count, float(step), math.nextafter(float(widened), math.inf))
 
 
@@ -250,16 +254,18 @@ def _released(part: Tensor, noise: Floats, step: float) -> Tensor:
     """Return a tensor rounded to the grid, with noise, in its own dtype."""
     import torch
 
-    values = part.detach().cpu()
-    values = (values if values.dtype in (torch.float32, torch.float64) else values.double()).numpy().ravel()
+    held = part.detach().cpu()
+    values: NDArray[Any] = (held if held.dtype in (torch.float32, torch.float64) else held.double()).numpy().ravel()
     released, work = np.empty_like(values), np.empty(min(values.size, 2 * PAIRS))
     for start in range(0, values.size, 2 * PAIRS):
         chunk = slice(start, start + 2 * PAIRS)
         steps = work[: values[chunk].size]
-        np.multiply(values[chunk], 1 / step, out=steps, dtype=np.float64)
+        np.copyto(steps, values[chunk])
+        steps *= 1 / step
         np.rint(steps, out=steps)
         steps += noise[chunk]
-        np.multiply(steps, step, out=released[chunk], casting="same_kind")
+        steps *= step
+        released[chunk] = steps
     if not np.isfinite(released.sum(dtype=np.float64)):
         raise NotFinite("sums must be finite", name="sums")
     return torch.from_numpy(released.reshape(part.shape)).to(part.device, part.dtype)

@@ -85,8 +85,7 @@ def _projected(
 ) -> tuple[Tensor, ...]:
     """Return the projections of query, key and value."""
     own = dict(module.named_parameters(recurse=False))
-    bias = module.in_proj_bias
-    packed = module.in_proj_weight
+    bias, packed = own.get("in_proj_bias"), own.get("in_proj_weight")
     if same and packed is not None:
         output = functional.linear(query, packed, bias)
         note(Linear("in_proj_weight", ("in_proj_bias",)), own, query.detach(), output)
@@ -99,7 +98,12 @@ def _projected(
         shared = {role: parameter for role, parameter in own.items() if role.startswith("in_proj")}
         note(Sliced(rows.start), shared, part.detach(), output)
         if packed is None:
-            note(Linear(f"{name}_proj_weight", ()), {f"{name}_proj_weight": weight}, part.detach(), output)
+            note(
+                Linear(f"{name}_proj_weight", ()),
+                {f"{name}_proj_weight": own[f"{name}_proj_weight"]},
+                part.detach(),
+                output,
+            )
         outputs.append(output)
     return tuple(outputs)
 

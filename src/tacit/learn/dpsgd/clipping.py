@@ -206,9 +206,10 @@ class PerSampleClipper:
         One more backward pass, for every second loss, in the first step: the gradients of the other rows must be 0.
         """
         parameters = list(self._names)
-        targets = [*(use.edge for use in uses), *parameters]
+        targets: Any = [*(use.edge for use in uses), *parameters]
         grads = torch.autograd.grad(losses[::2].sum(), targets, retain_graph=True, allow_unused=True)
-        for use, grad in zip(uses, grads, strict=False):
+        found: list[Tensor | None] = list(grads)
+        for use, grad in zip(uses, found, strict=False):
             if grad is not None and (grad[1::2].nan_to_num() != 0).any():
                 raise WrongType(
                     f"the losses depend on other samples' rows in {', '.join(self._names_of(use))}; every layer must "
@@ -216,7 +217,7 @@ class PerSampleClipper:
                     name="model",
                 )
         noted = {parameter for use in uses for parameter in use.parameters.values()}
-        for parameter, grad in zip(parameters, grads[len(uses) :], strict=True):
+        for parameter, grad in zip(parameters, found[len(uses) :], strict=True):
             if grad is not None and parameter not in noted:
                 raise WrongType(
                     f"{self._names[parameter]} is used outside of the forward method of its module, or in one whose "
@@ -280,7 +281,8 @@ def _reached(losses: Tensor, uses: list[Use]) -> list[tuple[Use, Tensor]]:
     """Return the uses that the losses depend on, with the gradients of their outputs, from one backward pass."""
     if not uses or not losses.requires_grad:
         raise WrongType("the losses come from no training pass of the model: call it in training mode", name="losses")
-    grads = torch.autograd.grad(losses.sum(), [use.edge for use in uses], allow_unused=True)
+    edges = [use.edge for use in uses]
+    grads: list[Tensor | None] = list(torch.autograd.grad(losses.sum(), edges, allow_unused=True))
     reached = [(use, grad) for use, grad in zip(uses, grads, strict=True) if grad is not None]
     for use, grad in reached:
         if len(grad) != len(losses):

@@ -156,8 +156,9 @@ class Linear:
         biases = sum(role in use.parameters for role in self.biases)
         has_weight = self.weight in use.parameters
         if rows.units is None:
-            inner = torch.linalg.vector_norm(use.value, dim=1).square_().add_(biases) if has_weight else float(biases)
-            return torch.linalg.vector_norm(grad, dim=1).square_() * inner
+            squares: Tensor = torch.linalg.vector_norm(grad, dim=1).square_()
+            read = torch.linalg.vector_norm(use.value, dim=1).square_() if has_weight else 0.0
+            return squares * (read + biases)
         inner = use.value @ use.value.T + biases if has_weight else float(biases)
         pairs = (grad @ grad.T) * inner * (rows.units[:, None] == rows.units[None, :])
         return rows.total(pairs.sum(1)).clamp_(min=0)
@@ -187,6 +188,10 @@ class Linear:
 def positions_of(values: Tensor) -> Tensor:
     """Return rows of vectors as (rows, positions, width)."""
     return values.unsqueeze(1) if values.dim() == 2 else values.flatten(1, -2)
+
+
+PATCHES_MAX: Final = 1 << 18
+"""The most numbers of the patches that are held at a time while gradients of convolutions are formed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +233,18 @@ class Convolution:
         return gram_is_cheaper(positions, weight[0].numel(), weight.shape[0] // groups)
 
     def _weight_gradients(self, use: Use, grad: Tensor) -> Tensor:
-        formed = self._by_group(grad) @ self._patches(use.value).transpose(2, 3)
-        return formed.view(len(grad), *use.parameters["weight"].shape)
+        """Return the gradient of the weight for each row, a few rows at a time: their patches stay in the cache."""
+        shape = use.parameters["weight"].shape
+        by_group, view = self._by_group(grad), self._view(use.value)
+        groups, positions = by_group.shape[1], by_group.shape[3]
+        formed = grad.new_empty(len(grad), groups, shape[0] // groups, math.prod(shape[1:]))
+        count = max(1, PATCHES_MAX // max(1, view[:1].numel()))
+        for start in range(0, len(grad), count):
+            rows = slice(start, start + count)
+            patches = view[rows].reshape(-1, math.prod(shape[1:]), positions)
+            target = formed[rows].flatten(0, 1)
+            torch.bmm(by_group[rows].flatten(0, 1), patches.transpose(1, 2), out=target)
+        return formed.view(len(grad), *shape)
 
     def _bias_gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
         return {"bias": rows.total(grad.flatten(2).sum(2))} if "bias" in use.parameters else {}
@@ -240,6 +255,12 @@ class Convolution:
 
     def _patches(self, value: Tensor) -> Tensor:
         """Return the patches that the kernel reads, as (rows, groups, channels * kernel, positions)."""
+        view = self._view(value)
+        positions = math.prod(view.shape[2 + len(self.layer.kernel_size) :])  # type: ignore[arg-type]
+        return view.reshape(len(view), self.layer.groups, -1, positions)  # type: ignore[call-overload, no-any-return]
+
+    def _view(self, value: Tensor) -> Tensor:
+        """Return the patches as a view of the padded input: (rows, channels, *kernel, *positions)."""
         layer: Any = self.layer
         mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
         padded = functional.pad(value, layer._reversed_padding_repeated_twice, mode=mode)
@@ -251,8 +272,7 @@ class Convolution:
             kernel_strides.append(dilation * step)
             strides.append(stride * step)
         shape = [*sizes, *layer.kernel_size, *positions]
-        view = padded.as_strided(shape, [*strides[:2], *kernel_strides, *strides[2:]])
-        return view.reshape(sizes[0], layer.groups, -1, math.prod(positions))
+        return padded.as_strided(shape, [*strides[:2], *kernel_strides, *strides[2:]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +365,7 @@ class Vectorised(Formed):
                 one_named = {name: part.unsqueeze(0) for name, part in keywords_row.items()}
                 return functional_call(self.module, parameters, tuple(one_row), one_named).squeeze(0)  # type: ignore[no-any-return]
 
-            result, pull = vjp(forward, own)
+            result, pull = vjp(forward, own)  # type: ignore[misc]
             return result, pull(grad_row)[0]
 
         try:

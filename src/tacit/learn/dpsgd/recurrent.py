@@ -154,17 +154,17 @@ def _layer(module: nn.LSTM | nn.GRU, note: Note, suffix: str, value: Tensor, fir
     own = {name: part for name, part in module.named_parameters(recurse=False) if name.endswith(suffix)}
     inner_roles, hidden_roles = ((f"weight_{kind}{suffix}", f"bias_{kind}{suffix}") for kind in ("ih", "hh"))
     inner = functional.linear(value, own[inner_roles[0]], own.get(inner_roles[1]))
-    bias = own.get(hidden_roles[1])
-    if bias is None or not bias.requires_grad:
-        bias = (torch.zeros(inner.shape[2], dtype=inner.dtype) if bias is None else bias.detach()).requires_grad_()
+    bias: Tensor = own[hidden_roles[1]] if module.bias else inner.new_zeros(inner.shape[2])
+    if not bias.requires_grad:
+        bias = bias.detach().requires_grad_()
     hidden_bias = bias.expand_as(inner)
     note(Linear(inner_roles[0], inner_roles[1:]), _named(own, inner_roles), value.detach(), inner)
     arguments = inner.transpose(0, 1), hidden_bias.transpose(0, 1), own[hidden_roles[0]].detach(), *firsts
     if isinstance(module, nn.LSTM):
-        hidden, cell = LSTMLoop.apply(*arguments)
+        hidden, cell = LSTMLoop.apply(*arguments)  # type: ignore[no-untyped-call]
         last = [hidden[-1], cell]
     else:
-        hidden = GRULoop.apply(*arguments)
+        hidden = GRULoop.apply(*arguments)  # type: ignore[no-untyped-call]
         last = [hidden[-1]]
     read = hidden.detach()[:-1].transpose(0, 1)
     note(Linear(hidden_roles[0], hidden_roles[1:]), _named(own, hidden_roles), read, hidden_bias)

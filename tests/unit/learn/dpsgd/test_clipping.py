@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from tacit.learn.dpsgd import layers
 from tacit.learn.dpsgd.clipping import PerSampleClipper, replace_batch_norm

@@ -1,0 +1,1 @@
+"""Benchmarks of private machine learning, one module a question."""
