@@ -3,8 +3,8 @@
 A step is zero_grad, forward, backward, clip 1, noise multiplier 1 and SGD on a fixed batch of generated data. Blocks
 of private and of plain steps alternate in one process; the ratio is that of the medians of their processor times with
 one thread of torch, which other programs on the machine disturb less than clock time. It counts what the second thread
-for noise uses. Peak memory is that of processes that make one kind of step only. Opacus runs the same in its own environment,
-with its own LSTM, beside plain torch there.
+for noise uses. Peak memory is that of processes that make one kind of step only. Opacus runs the same in its own
+environment, with its own LSTM, beside plain torch there.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def read_state(path: Path) -> State:
         outer = strict_json.loads(data[_LENGTH_BYTES : _LENGTH_BYTES + length])
         header = strict_json.loads(outer["__metadata__"]["tacit"])
         if header["kind"] != KIND:
-            raise KeyError(KIND)
+            raise InvalidInput("the file is of another kind", name="path")
         return State(
             Settings.from_dict(header["settings"]),
             Progress(**header["progress"]),

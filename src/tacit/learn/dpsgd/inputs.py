@@ -58,6 +58,11 @@ class TrainingParts:
         return cls(model, optimizer, rows, UnitRows(len(rows), units), loader, processes, parameters)
 
     @property
+    def numbers(self) -> int:
+        """The number of trainable numbers."""
+        return sum(one.numel() for one in self.parameters.values())
+
+    @property
     def optimizer_name(self) -> str:
         """The class of the optimizer."""
         return type(self.optimizer).__name__

@@ -75,7 +75,7 @@ class PrivateTraining:
         self._versions: list[int] = []
         self._finding: Finding | None = None
 
-    def start(self) -> None:
+    def start(self) -> Self:
         """Note the start of a training that was charged, and store its first state."""
         self._parts.processes.hand_out(self._parts.parameters)
         if self._settings.canaries and self._anchor is not None:
@@ -86,8 +86,9 @@ class PrivateTraining:
             self._anchor.begin()
             self._store()
         self._versions = self._count_changes()
+        return self
 
-    def go_on(self, state: State) -> None:
+    def go_on(self, state: State) -> Self:
         """Continue from a state of a file: claim it for this process first."""
         self._progress = state.progress_after_lease
         per_pass = self._settings.schedule.steps_per_pass
@@ -96,15 +97,21 @@ class PrivateTraining:
             self._progress = replace(self._progress, forfeited=self._progress.forfeited + begun)
         if self._settings.average is not None:
             self._averaged = {name: state.tensors[f"average.{name}"] for name in self._parts.parameters}
-        if self._anchor is not None:
-            if self._settings.canaries:
-                self._canaries = Canaries.of(state.tensors)
+        if self._anchor is not None and self._settings.canaries:
+            self._canaries = Canaries.of(state.tensors)
+
+        def claim() -> dict[str, Any]:
+            assert self._anchor is not None
             self._anchor.adopt(state)
             if not state.is_over:
                 self._store()
+            return {}
+
+        self._parts.processes.decided_by_first(claim)
         self._versions = self._count_changes()
         if not self._steps_left:
             self._end()
+        return self
 
     def __iter__(self) -> Self:
         self._require_live()
@@ -190,10 +197,7 @@ class PrivateTraining:
         """
         self._ended_why = "a step failed or was interrupted after its noise was drawn"
         with interrupts_held():
-            sums = {name: torch.zeros_like(one) for name, one in self._parts.parameters.items()}
-            if isinstance(self._settings.schedule.clip, AdaptiveClip):
-                sums[COUNTED] = torch.zeros(1)
-            sums |= self._sums
+            sums = self._sums or self._no_sums()
             self._parts.processes.add_up(sums)
             if self._anchor is not None:
                 released = self._noisy(sums)
@@ -208,6 +212,13 @@ class PrivateTraining:
             self._ended_why = ""
             if not self._steps_left:
                 self._end()
+
+    def _no_sums(self) -> dict[str, Tensor]:
+        """Return the sums of a batch without units."""
+        sums = {name: torch.zeros_like(one) for name, one in self._parts.parameters.items()}
+        if isinstance(self._settings.schedule.clip, AdaptiveClip):
+            sums[COUNTED] = torch.zeros(1)
+        return sums
 
     def _noisy(self, sums: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return what a step releases: the sums with Gaussian noise, in one mechanism.
@@ -399,8 +410,7 @@ class PrivateTraining:
     @property
     def repeats_noise(self) -> bool:
         """Whether the noises of the steps are not independent, by a check that is wrong once in a million times."""
-        canaries, numbers = self._canaries, self._progress.noise_numbers
-        return canaries is not None and numbers > 0 and canaries.repeats_noise(numbers // len(canaries.present))
+        return self._canaries is not None and self._canaries.repeats_noise(self._progress.noise_squares)
 
     @property
     def card(self) -> str:

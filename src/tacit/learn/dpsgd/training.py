@@ -20,11 +20,34 @@ counts it (not through `.data`), and stops the training.
 Order: everything that can be checked is checked, then the whole training is charged, then the first row is read. A
 failure in the loop loses no step: the same chunk is handed out again when the loop is entered again. A failure inside
 `step` once its noise is drawn ends this object, and the training goes on from its checkpoint (`checkpoints`).
+
+Arguments of `make_private`:
+
+    data                  a torch Dataset, or tensors (arrays) with one entry per row
+    epsilon               finds the noise for this epsilon at `delta`, instead of noise_multiplier
+    noise_multiplier      deviation of the noise over the clip: a number, a list with one for each step, or a
+                          function of the step, which is evaluated before the start
+    clip                  the same, or an `AdaptiveClip`
+    clipping              "flat", "per-layer" or "automatic" (`clipping`)
+    batch_size            the expected number of units in a batch
+    epochs or steps       an epoch is number of units / batch size steps
+    units                 names the unit of each row, if a unit has several; its rows are sampled and clipped together
+    physical_batch_size   the most rows that are handed out at once; a batch then comes in several chunks
+    loader                a DataLoader over `data` instead of Poisson samples. Its batches give no amplification, and
+                          the guarantee is for one row replaced, so the budget must be of that relation
+    checkpoint            a new file that holds the state after every `checkpoint_every` steps, for `resume`; of the
+                          steps since the last state, those that may have been seen are lost with a process that dies
+    audit                 whether canaries audit the training, or their number
+    average               the decay of a moving average of the weights (`PrivateTraining.averaged`)
+    augment               K hands out each row K times; the gradients of its views are averaged before they are clipped
+    distributed           every process of the torch.distributed group calls with its own part of the data, without a
+                          unit in two parts; rank 0 has the budget, the others None
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -98,41 +121,25 @@ def make_private(
     augment: int | None = None,
     distributed: bool = False,
 ) -> PrivateTraining:
-    """Charge a training and return it; nothing is charged if an argument cannot be used.
-
-    `data` is a torch Dataset or tensors (arrays) with one entry per row; `units` names the unit of each row, if a unit
-    has several. Noise follows from `epsilon` at `delta`, or is stated by `noise_multiplier` (deviation over clip).
-    Noise and clip may be numbers, lists with one for each step, or functions of the step; the clip also an
-    `AdaptiveClip`. `batch_size` is the expected number of units in a batch, of which at most `physical_batch_size` rows
-    are handed out at once. With `augment=K` each row is handed out K times, and the gradients of its views are averaged
-    before they are clipped. `average` is the decay of a moving average of the weights. `checkpoint` names a file in
-    which the state is kept after every `checkpoint_every` steps, for `resume`; of the steps since the last state, those
-    that may have been seen (all but one) are lost with a process that dies. `audit` may be the number of canaries.
-
-    `loader` is a DataLoader over `data` to be used instead of Poisson samples. Its batches give no amplification, and
-    the guarantee is for one row replaced, so the budget must be of that relation. With `distributed`, every process of
-    the torch.distributed group calls this with its own part of the data; rank 0 has the budget, the others None.
-    """
+    """Charge a training and return it; nothing is charged if an argument cannot be used (module docstring)."""
     parts = TrainingParts.of(model, optimizer, data, units, loader, is_distributed=distributed)
     if parts.processes.is_first:
         _check_budget(budget, loader)
+    views, every = _at_least_one("augment", augment) or 1, whole("checkpoint_every", checkpoint_every)
+    _check_combination(clip, clipping, views, loader)
     place = None if checkpoint is None else Path(checkpoint)
-    every, views = whole("checkpoint_every", checkpoint_every), 1 if augment is None else whole("augment", augment)
-    if views > 1 and loader is not None:
-        raise InvalidInput("augment needs Poisson samples; leave loader out", name="augment")
-    if isinstance(clip, AdaptiveClip) and (clipping != "flat" or loader is not None):
-        raise InvalidInput('adaptive clipping needs clipping="flat" and Poisson samples', name="clip")
-    physical = None if physical_batch_size is None else whole("physical_batch_size", physical_batch_size)
-    decay = None if average is None else float(inside_unit_interval("average", average))
-    canaries = (CANARIES if audit else 0) if isinstance(audit, bool) else whole("audit", audit, at_least=20)
-    total = parts.processes.total(parts.units.count)
-    expected = _batch_size(batch_size, loader)
+    stated = {
+        "clipping": clipping,
+        "physical_batch_size": _at_least_one("physical_batch_size", physical_batch_size),
+        "views": views,
+        "average": None if average is None else float(inside_unit_interval("average", average)),
+        "canaries": (CANARIES if audit else 0) if isinstance(audit, bool) else whole("audit", audit, at_least=20),
+    }
+    total, expected = parts.processes.total(parts.units.count), _batch_size(batch_size, loader)
     clipper = PerSampleClipper(model, clipping)
 
     def charge() -> dict[str, Any]:
-        assert budget is not None
         count = _steps(epochs, steps, total, expected, loader)
-        numbers = sum(one.numel() for one in parts.parameters.values()) + canaries + 1
         schedule = planned(
             steps=count,
             batch_size=expected,
@@ -141,38 +148,55 @@ def make_private(
             noise_multiplier=noise_multiplier,
             clip=clip,
             delta=delta,
-            slack=BulkGaussian().failure(numbers * count),
+            slack=BulkGaussian().failure((parts.numbers + stated["canaries"] + 1) * count),
             steps_per_pass=None if loader is None else len(loader),
         )
-        if place is not None:
-            require_free(place)
-            model_tensors(model), optimizer_parts(optimizer)
-        permit = begin(_Plan(schedule), budget, ReleaseOptions(purpose), is_refundable=True)
-        return Settings(
-            schedule=schedule,
-            permit=permit.id,
-            secret=SYSTEM.read(32).hex(),
-            epsilon=permit.cost.epsilon,
-            delta=permit.cost.delta,
-            rho=permit.cost.rho,
-            clipping=str(clipping),
-            physical_batch_size=physical,
-            views=views,
-            average=decay,
-            canaries=canaries,
-            is_simulated=SYSTEM.simulated,
-            processes=parts.processes.size,
-            optimizer=parts.optimizer_name,
-        ).to_dict()
+        return _charged(parts, schedule, stated, budget, place, purpose).to_dict()
 
+    settings = _decided(parts, charge, clipper)
+    return PrivateTraining(parts, clipper, settings, budget, place, every).start()
+
+
+def _decided(parts: TrainingParts, charge: Callable[[], dict[str, Any]], clipper: PerSampleClipper) -> Settings:
+    """Return the settings that rank 0 has charged; on a refusal the model is left as it was."""
     try:
-        settings = Settings.from_dict(parts.processes.decided_by_first(charge))
+        return Settings.from_dict(parts.processes.decided_by_first(charge))
     except BaseException:
         clipper.close()
         raise
-    made = PrivateTraining(parts, clipper, settings, budget, place, every)
-    made.start()
-    return made
+
+
+def _charged(
+    parts: TrainingParts, schedule: Schedule, stated: dict[str, Any], budget: Any, place: Path | None, purpose: str
+) -> Settings:
+    """Charge a schedule, and return the settings of its training."""
+    if place is not None:
+        require_free(place)
+        model_tensors(parts.model), optimizer_parts(parts.optimizer)
+    permit = begin(_Plan(schedule), budget, ReleaseOptions(purpose), is_refundable=True)
+    return Settings(
+        schedule=schedule,
+        permit=permit.id,
+        secret=SYSTEM.read(32).hex(),
+        epsilon=permit.cost.epsilon,
+        delta=permit.cost.delta,
+        rho=permit.cost.rho,
+        is_simulated=SYSTEM.simulated,
+        processes=parts.processes.size,
+        optimizer=parts.optimizer_name,
+        **stated,
+    )
+
+
+def _at_least_one(name: str, value: Any) -> int | None:
+    return None if value is None else whole(name, value)
+
+
+def _check_combination(clip: Any, clipping: Any, views: int, loader: Any) -> None:
+    if views > 1 and loader is not None:
+        raise InvalidInput("augment needs Poisson samples; leave loader out", name="augment")
+    if isinstance(clip, AdaptiveClip) and (clipping != "flat" or loader is not None):
+        raise InvalidInput('adaptive clipping needs clipping="flat" and Poisson samples', name="clip")
 
 
 def _check_budget(budget: Any, loader: Any) -> None:
@@ -251,5 +275,4 @@ def resume(
     resumed = PrivateTraining(
         parts, PerSampleClipper(model, cast(Clipping, settings.clipping)), settings, budget, place, every
     )
-    resumed.go_on(state)
-    return resumed
+    return resumed.go_on(state)

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 import tacit.learn
+from tacit import attack
 from tacit.learn.dpsgd import checkpoints
 from tacit.ledger import Ledger
 from tacit.mechanisms.bulk_gaussian import BulkGaussian
@@ -106,8 +107,11 @@ def one_case(folder: Path, point: str, every: int, kills: int) -> dict[str, Any]
 
 def main() -> None:
     """Print the outcomes by point as JSON."""
+    attack.attacks()  # what is loaded and computed here is not in every child
+    private(steps=STEPS)
     folder, every, kills = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    found = {point: one_case(folder / str(number), point, every, kills) for number, point in enumerate(POINTS)}
+    points = list(POINTS)[int(sys.argv[4]) :: 2] if len(sys.argv) > 4 else list(POINTS)
+    found = {point: one_case(folder / str(number), point, every, kills) for number, point in enumerate(points)}
     sys.stdout.write(json.dumps(found))
 
 

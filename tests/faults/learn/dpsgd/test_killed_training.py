@@ -41,16 +41,17 @@ def resumed(path: Path, budget: Any, net: torch.nn.Module | None = None, data: A
 
 
 @pytest.mark.parametrize(
-    ("every", "kills"), [(1, 1), pytest.param(1, 2, marks=pytest.mark.soak), pytest.param(3, 1, marks=pytest.mark.soak)]
+    "arguments",
+    ["1 1 0", *(pytest.param(one, marks=pytest.mark.soak) for one in ("1 1", "1 2", "3 1"))],
+    ids=lambda arguments: arguments.replace(" ", "-"),
 )
-def test_killed_between_any_two_operations_no_step_is_lost_or_shown_twice(
-    tmp_path: Path, every: int, kills: int
-) -> None:
+def test_killed_between_any_two_operations_no_step_is_lost_or_shown_twice(tmp_path: Path, arguments: str) -> None:
+    every, kills, *_ = map(int, arguments.split())
     ran = subprocess.run(
-        [sys.executable, str(PROGRAM), str(tmp_path), str(every), str(kills)],
+        [sys.executable, str(PROGRAM), str(tmp_path), *arguments.split()],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])},
     )
     assert ran.returncode == 0, ran.stderr
     for point, outcome in json.loads(ran.stdout).items():
