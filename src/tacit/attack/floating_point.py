@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from tacit.attack.confidence import clopper_pearson, epsilon_of_counts
 from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack
-from tacit.attack.mechanism_audit import enough_samples, find_event, planted_bound
+from tacit.attack.mechanism_audit import assumed, enough_samples, find_event, planted_bound
 from tacit.attack.targets import DoesNotFit, Mechanism
 
+NUMBERS: Final = "floating_point needs a mechanism that releases numbers with fractions"
 TRIED: Final = 100
 """How many outputs are looked at to see whether they have low bits at all."""
 
@@ -25,9 +26,12 @@ TRIED: Final = 100
 def lowest_bits(outputs: Any) -> NDArray[np.float64]:
     """Return a number for the exponents of outputs and of their lowest bits; equal for equal pairs of them.
 
-    An output of several numbers is one row.
+    An output of several numbers is one row. Raises DoesNotFit for outputs that are no numbers.
     """
-    numbers = np.asarray(outputs, dtype=np.float64).reshape(len(outputs), -1)
+    try:
+        numbers = np.asarray(outputs, dtype=np.float64).reshape(len(outputs), -1)
+    except (TypeError, ValueError, OverflowError):
+        raise DoesNotFit(NUMBERS, name="target") from None
     mantissa, exponent = np.frexp(np.where(np.isfinite(numbers), numbers, 0.0))
     whole = np.abs(mantissa * 2.0**53).astype(np.int64)
     trailing = np.where(whole == 0, 64, np.log2(np.maximum(whole & -whole, 1)).astype(np.int64))
@@ -37,9 +41,9 @@ def lowest_bits(outputs: Any) -> NDArray[np.float64]:
 def _has_fractions(outputs: Any) -> bool:
     try:
         numbers = np.asarray(outputs, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
-    return bool((numbers != np.floor(numbers)).any())
+    return bool((np.isfinite(numbers) & (numbers != np.floor(numbers))).any())
 
 
 @attack(
@@ -53,7 +57,7 @@ def inspect_bits(target: Mechanism, setting: Setting) -> Outcome:
     wanted = enough_samples(target, setting.scaled(10_000, 100_000, 500_000))
     x, neighbour = target.first_pair(setting.random)
     if not _has_fractions(target.sample(x, TRIED, setting.random)):
-        raise DoesNotFit("floating_point needs a mechanism that releases numbers with fractions", name="target")
+        raise DoesNotFit(NUMBERS, name="target")
     ones, others = (lowest_bits(target.sample(one, wanted, setting.random)) for one in (x, neighbour))
     half_ones, half_others = len(ones) // 2, len(others) // 2
     event = find_event(ones[:half_ones], others[:half_others], setting.delta, setting.confidence)
@@ -77,5 +81,6 @@ def inspect_bits(target: Mechanism, setting: Setting) -> Outcome:
         bound,
         "Clopper-Pearson bounds of one event, found on other outputs",
         Power("an output whose low bits name its input", leaked, nothing, setting.refutes(leaked)),
+        assumptions=assumed(ones, others),
         details={"samples": wanted},
     )

@@ -1,10 +1,11 @@
 """Audit of a mechanism: a lower bound on its epsilon from many outputs on two neighbouring inputs.
 
 Half of the outputs serve the search for an event that tells the inputs apart, the other half its measurement: the event
-is fixed before the outputs that count are looked at, so the Clopper-Pearson bounds hold. Outputs are reduced to one
-score: a number is its own; of vectors the best linear direction (Fisher), the coordinates and their sum are tried; of
-anything else each number in it, and the rest as a category. Scores are cut into cells, cells are ordered by how much
-likelier they are under one input, and the event is the run of first cells with the greatest bound.
+is fixed before the outputs that count are looked at, so the Clopper-Pearson bounds hold. Outputs are read as numbers
+and forms (`attack/outputs.py`) and reduced to one score: a number is its own; of several numbers the best linear
+direction (Fisher), the coordinates and their sum are tried; where forms differ, the form and the whole output are
+categories. Scores are cut into cells, cells are ordered by how much likelier they are under one input, and the event is
+the run of first cells with the greatest bound.
 
 Of several pairs of neighbours, the most promising is sought by successive halving, with outputs that are not used
 again. Where pairs are proposed by a function, each proposal starts from the best pair so far (an evolution strategy
@@ -14,7 +15,8 @@ with one parent).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -26,9 +28,9 @@ from tacit.attack.confidence import clopper_pearson, epsilon_of_counts, epsilons
 from tacit.attack.finding import Finding, Measurement, Power, ThreatModel
 from tacit.attack.guesses import roc
 from tacit.attack.kit import Outcome, Setting, attack, run
+from tacit.attack.outputs import LARGEST, Outputs, Readings, named, read
 from tacit.attack.targets import Mechanism, Pair, Propose
 from tacit.privacy.errors import OutOfRange
-from tacit.privacy.numbers import whole
 
 PAPER: Final = (
     "Ding, Wang, Wang, Zhang, Kifer 2018; Bichsel, Steffen, Bogunovic, Vechev 2021 (events sought and measured on "
@@ -39,15 +41,19 @@ CELLS: Final = 64
 SEARCH_ERROR: Final = 1e-4
 """The error of bounds in the search for an event, as a share of that of its measurement."""
 COORDINATES_MAX: Final = 32
+DIRECTION_MAX: Final = 256
+"""How many numbers an output has at most where the best direction is computed: the time grows with their cube."""
 SAMPLES_MIN: Final = 100
-EXACT_MAX: Final = 2**53
-"""Up to this size doubles tell whole numbers apart."""
+CATEGORY_MIN: Final = 5
+"""How often a category is seen in the search at least; rarer ones are one category, because they may not come again."""
 PROPOSALS: Final = (24, 100, 400)
 """How many pairs are tried where they are proposed, by effort; a quarter of them before the best is varied."""
 RIDGE: Final = 1e-12
 """Added to the variances, as a share of them, where the best direction is computed."""
 
-Outputs = list[Any] | NDArray[Any]
+INDEPENDENT: Final = "the outputs are independent of one another"
+ALL_EQUAL: Final = "all outputs of an input were equal: the mechanism is deterministic, or gave one answer again"
+
 Scores = NDArray[np.float64]
 Score = Callable[[Outputs], Scores]
 
@@ -90,14 +96,14 @@ def audit_mechanism(target: Mechanism, setting: Setting) -> Outcome:
     """Return the lower bound on epsilon that outputs on two neighbours show."""
     wanted = enough_samples(target, setting.scaled(10_000, 100_000, 1_000_000))
     x, neighbour, searched = _most_promising(target, wanted, setting)
-    ones = target.sample(x, wanted, setting.random)
-    others = target.sample(neighbour, wanted, setting.random)
+    sampled = [target.sample(one, wanted, setting.random) for one in (x, neighbour)]
+    ones, others = map(read, sampled)
     delta, confidence = setting.delta, setting.confidence
     event, true_positives, false_positives, tested = _measured(ones, others, delta, confidence)
     bound = epsilon_of_counts(true_positives, tested, false_positives, tested, delta, confidence)
-    again = target.sample(x, wanted, setting.random)
+    again = read(target.sample(x, wanted, setting.random))
     _, null_true, null_false, _ = _measured(ones, again, delta, confidence)
-    revealed = planted_bound(ones, others, setting)
+    revealed = planted_bound(sampled[0], sampled[1], setting)
     half = wanted // 2
     return Outcome(
         ThreatModel("outputs of the mechanism", "both inputs", 2 * wanted + searched),
@@ -123,30 +129,38 @@ def audit_mechanism(target: Mechanism, setting: Setting) -> Outcome:
             setting.refutes(revealed),
         ),
         roc=roc(event.score(ones[half:]), event.score(others[half:]), setting),
+        assumptions=assumed(ones, others),
         details={"samples": wanted, "inputs_tried": len(target.pairs) or setting.scaled(*PROPOSALS), "delta": delta},
     )
 
 
 def enough_samples(target: Mechanism, by_effort: int) -> int:
     """Return how many outputs are drawn for each input, or raise OutOfRange for too few."""
-    wanted = whole("samples", target.samples or by_effort)
+    wanted = by_effort if target.samples is None else target.samples
     if wanted < SAMPLES_MIN:
         raise OutOfRange(f"an audit needs at least {SAMPLES_MIN} outputs for each input", name="samples", value=wanted)
     return wanted
 
 
-def planted_bound(ones: Outputs, others: Outputs, setting: Setting) -> float:
+def assumed(ones: Outputs, others: Outputs) -> tuple[str, ...]:
+    """Return what a bound from many outputs assumes, and whether the outputs give reason to doubt it."""
+    if any(read(one).are_equal for one in (ones, others)):
+        return INDEPENDENT, ALL_EQUAL
+    return (INDEPENDENT,)
+
+
+def planted_bound(ones: list[Any] | NDArray[Any], others: list[Any] | NDArray[Any], setting: Setting) -> float:
     """Return the bound of the same search and measurement on outputs of which each also names its input."""
-    _, first, second, tested = _measured(_named(ones, 1.0), _named(others, 0.0), setting.delta, setting.confidence)
+    _, first, second, tested = _measured(_named(ones, 1), _named(others, 0), setting.delta, setting.confidence)
     return epsilon_of_counts(first, tested, second, tested, setting.delta, setting.confidence)
 
 
-def _named(outputs: Outputs, name: float) -> Outputs:
-    """Return outputs that name their input: by a number beside numbers, and by a text beside anything else."""
-    matrix = _as_matrix(outputs)
-    if matrix is None:
-        return [(f"input {name:g}", one) for one in outputs]
-    return np.column_stack([np.full(len(matrix), name), matrix])
+def _named(outputs: list[Any] | NDArray[Any], name: int) -> Outputs:
+    """Return outputs that name their input: arrays of numbers by one more column, others each in its own type."""
+    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
+        rows = outputs.reshape(len(outputs), -1)
+        return np.column_stack([np.full(len(rows), name, dtype=rows.dtype), rows])
+    return [named(one, name) for one in outputs]
 
 
 def _most_promising(target: Mechanism, samples: int, setting: Setting) -> tuple[Any, Any, int]:
@@ -182,13 +196,14 @@ def _evolved(target: Mechanism, propose: Propose, samples: int, setting: Setting
 
 def _promise(target: Mechanism, pair: Pair, samples: int, setting: Setting) -> float:
     """Return how much outputs on a pair differ, for the search alone."""
-    ones, others = (target.sample(one, samples, setting.random) for one in pair)
+    ones, others = (read(target.sample(one, samples, setting.random)) for one in pair)
     _, first, second, tested = _measured(ones, others, setting.delta, setting.confidence)
     return epsilon_of_counts(first, tested, second, tested, setting.delta, 0.5)
 
 
 def _measured(ones: Outputs, others: Outputs, delta: float, confidence: float) -> tuple[Event, int, int, int]:
     """Return the event sought on the first halves, how often it occurs in the second ones, and their size."""
+    ones, others = read(ones), read(others)
     half = len(ones) // 2
     event = find_event(ones[:half], others[:half], delta, confidence)
     inside = event.contains(ones[half:])
@@ -201,6 +216,7 @@ def find_event(ones: Outputs, others: Outputs, delta: float, confidence: float) 
     Cells are ordered by the outputs that the bound is computed from, so a lucky few in a tail look better than they
     are; bounds at a confidence far above that of the measurement prefer events that are seen often.
     """
+    ones, others = read(ones), read(others)
     strict = 1 - (1 - confidence) * SEARCH_ERROR
     best: tuple[float, Event] | None = None
     for score in _scores(ones, others):
@@ -228,106 +244,64 @@ def find_event(ones: Outputs, others: Outputs, delta: float, confidence: float) 
     return best[1]
 
 
-def _scores(ones: Outputs, others: Outputs) -> list[Score]:
+def _scores(ones: Readings, others: Readings) -> list[Score]:
     """Return the functions that reduce outputs to numbers, fitted to some outputs."""
-    first, second = _as_matrix(ones), _as_matrix(others)
-    if first is None or second is None or first.shape[1] != second.shape[1]:
-        return _mixed_scores(ones, others)
-    width = first.shape[1]
-    if width == 1:
-        return [lambda outputs: _column(outputs, 0)]
-    with np.errstate(all="ignore"):
-        spread = np.cov(first.T) + np.cov(second.T)
-        ridge = RIDGE * np.diag(np.maximum(np.diag(spread), 1e-300))
-        direction = np.linalg.lstsq(spread + ridge, first.mean(0) - second.mean(0), rcond=None)[0]
-    found: list[Score] = [partial(_projected, direction=line) for line in (direction, np.ones(width))]
-    return found + [partial(_column, index=index) for index in range(min(width, COORDINATES_MAX))]
+    width = max(ones.numbers.shape[1], others.numbers.shape[1])
+    found: list[Score] = [partial(_column, index=index) for index in range(min(width, COORDINATES_MAX))]
+    if width > 1:
+        found.append(partial(_projected, direction=np.ones(width)))
+    if 1 < width <= DIRECTION_MAX:
+        direction = _fisher(ones.widened(width), others.widened(width))
+        found += [] if direction is None else [partial(_projected, direction=direction)]
+    if not found or len({*ones.forms, *others.forms}) > 1:
+        found += [_categories(ones, others, lambda one: list(one.forms)), _categories(ones, others, Readings.keys)]
+    return found
 
 
-def _mixed_scores(ones: Outputs, others: Outputs) -> list[Score]:
-    """Return the scores of outputs with texts or of different lengths: each number, and the rest as a category."""
-    width = min(COORDINATES_MAX, max(len(_parts(one)[0]) for outputs in (ones, others) for one in outputs))
-    return [_categories(ones, others), *(partial(_part, index=index) for index in range(width))]
-
-
-def _as_matrix(outputs: Outputs) -> NDArray[np.float64] | None:
-    """Return outputs as rows of numbers, or None where they are no numbers or of different lengths."""
+def _fisher(first: Scores, second: Scores) -> Scores | None:
+    """Return the direction that separates two sets of rows best, or None where it cannot be computed."""
+    first, second = _cleaned(first), _cleaned(second)
+    scale = np.maximum(np.abs(first).max(axis=0), np.abs(second).max(axis=0))
+    scale[scale == 0] = 1.0
+    first, second = first / scale, second / scale
+    spread = np.atleast_2d(np.cov(first.T) + np.cov(second.T))
+    ridge = RIDGE * np.diag(np.maximum(np.diag(spread), 1e-300))
     try:
-        written = np.asarray(outputs)
-        found = written.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
+        direction = np.linalg.lstsq(spread + ridge, first.mean(0) - second.mean(0), rcond=None)[0] / scale
+    except np.linalg.LinAlgError:
         return None
-    if written.dtype.kind in "iuO" and (np.abs(found) > EXACT_MAX).any():
-        return None  # integers that doubles do not tell apart
-    return found.reshape(len(found), -1) if found.ndim and found.size else None
+    return direction if np.isfinite(direction).all() else None
 
 
 def _column(outputs: Outputs, index: int) -> Scores:
-    found = _as_matrix(outputs)
-    if found is None or index >= found.shape[1]:
-        return _part(outputs, index)
-    return _finite(found[:, index])
+    return _ordered(read(outputs).widened(index + 1)[:, index])
 
 
 def _projected(outputs: Outputs, direction: Scores) -> Scores:
-    found = _as_matrix(outputs)
-    if found is None or found.shape[1] != len(direction):
-        return np.zeros(len(outputs))
     with np.errstate(all="ignore"):
-        return _finite(found @ direction)
+        return _ordered(_cleaned(read(outputs).widened(len(direction))) @ direction)
 
 
-def _part(outputs: Outputs, index: int) -> Scores:
-    """Return one of the numbers of each output, NaN where it has fewer."""
-    found = [_parts(one)[0] for one in outputs]
-    return _finite(np.array([numbers[index] if index < len(numbers) else math.nan for numbers in found]))
+def _cleaned(numbers: Scores) -> Scores:
+    """Return numbers with 0 for NaN and infinity, which forms and columns tell, and limits that keep sums finite."""
+    return np.clip(np.where(np.isfinite(numbers), numbers, 0.0), -LARGEST, LARGEST)
 
 
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
+def _ordered(scores: Scores) -> Scores:
+    """Return finite scores in the same order, with infinity above all numbers and NaN above infinity."""
+    limited = np.clip(scores, -LARGEST, LARGEST)
+    return np.nan_to_num(
+        np.where(np.isinf(scores), 2 * limited, limited), nan=4 * LARGEST, posinf=2 * LARGEST, neginf=-2 * LARGEST
+    )
 
 
-def _parts(output: Any) -> tuple[list[float], tuple[Any, ...]]:
-    """Return the number of numbers in an output and the numbers, and everything else of it."""
-    numbers: list[float] = []
-    others: list[Any] = []
-
-    def walk(value: Any) -> None:
-        if isinstance(value, Mapping):
-            for key in sorted(value, key=repr):
-                others.append(key)
-                walk(value[key])
-        elif isinstance(value, list | tuple | set | frozenset | np.ndarray):
-            for one in sorted(value, key=repr) if isinstance(value, set | frozenset) else value:
-                walk(one)
-        elif isinstance(value, int | np.integer) and abs(int(value)) > EXACT_MAX:
-            others.append(int(value))
-        elif isinstance(value, bool | int | float | np.number | np.bool_):
-            numbers.append(_float(value))
-        else:
-            others.append(value if isinstance(value, str | None) else repr(value))
-
-    walk(output)
-    return [float(len(numbers)), *numbers], tuple(others)
-
-
-def _finite(scores: Scores) -> Scores:
-    """Return scores with NaN as the greatest number, a cell of its own."""
-    return np.nan_to_num(scores, nan=np.finfo(np.float64).max, posinf=1e308, neginf=-1e308)
-
-
-def _categories(ones: Outputs, others: Outputs) -> Score:
-    """Return the score of what is no number in outputs: its place among those seen, by likelihood ratio."""
-    counts: dict[tuple[Any, ...], list[int]] = {}
-    for index, outputs in enumerate((ones, others)):
-        for one in outputs:
-            counts.setdefault(_parts(one)[1], [0, 0])[index] += 1
-    order = sorted(counts, key=lambda one: (counts[one][0] + 0.5) / (counts[one][1] + 0.5))
-    places = {one: place + 1.0 for place, one in enumerate(order)}
-    return lambda outputs: np.array([places.get(_parts(one)[1], 0.0) for one in outputs])
+def _categories(ones: Readings, others: Readings, key: Callable[[Readings], list[Hashable]]) -> Score:
+    """Return the score of what an output is: its place among those seen often enough, by likelihood ratio."""
+    first, second = Counter(key(ones)), Counter(key(others))
+    often = [one for one in (first | second) if first[one] + second[one] >= CATEGORY_MIN]
+    often.sort(key=lambda one: (first[one] + 0.5) / (second[one] + 0.5))
+    places = {one: place + 1.0 for place, one in enumerate(often)}
+    return lambda outputs: np.array([places.get(one, 0.0) for one in key(read(outputs))])
 
 
 def _edges(scores: Scores) -> Scores:
@@ -336,5 +310,5 @@ def _edges(scores: Scores) -> Scores:
     if len(different) > CELLS:
         tails = np.geomspace(1e-4, 0.02, 12)
         shares = np.unique(np.concatenate([tails, np.linspace(0.02, 0.98, CELLS - 24), 1 - tails]))
-        return np.unique(np.quantile(scores, shares))
+        return np.unique(np.quantile(scores, shares, method="higher"))
     return np.asarray(different[1:], dtype=np.float64)

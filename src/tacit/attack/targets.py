@@ -368,7 +368,8 @@ class Mechanism:
             self.pairs = list(neighbours)
         if not self.pairs and self.propose is None:
             raise EmptyInput("there must be at least one pair of neighbours", name="neighbours")
-        self.many, self.samples = many, samples
+        self.many = many
+        self.samples = None if samples is None else whole("samples", samples)
         self._vectorizes = getattr(release, "releases_arrays", False) and not many
 
     def first_pair(self, random: np.random.Generator) -> Pair:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -321,6 +323,81 @@ def test_an_object_with_a_release_of_its_own_is_called_once_for_each_output() ->
 def test_large_integers_are_told_apart() -> None:
     found = attack.audit(lambda x: 2**60 + x, 0, 1, claimed=1.0, samples=200, seed=1)
     assert found.verdict == "violates"
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        lambda x: complex(1, x),
+        lambda x: "1.0" if x else "1",
+        lambda x: b"01" if x else b"1",
+        lambda x: Decimal(2**60 + x) / 3,
+        lambda x: (2**53 + x, 0.5),
+        lambda x: -0.0 if x else 0.0,
+        lambda x: bool(x) if x else 0,
+        lambda x: True if x else 1,
+        lambda x: {"a": 1, "b": 2} if x else {"b": 2, "a": 1},
+        lambda x: {1: "a"} if x else {"1": "a"},
+        lambda x: [1, [2]] if x else [[1], 2],
+        lambda x: (1, 2) if x else [1, 2],
+        lambda x: float("inf") if x else 0.0,
+        lambda x: float("inf") if x else 1e308,
+        lambda x: float("nan") if x else float("inf"),
+        lambda x: None if x else 0.0,
+        lambda x: [1e300, x],
+        lambda x: [float("inf"), x],
+        lambda x: [float("nan"), 0.0, float("inf") if x else 0.0],
+        lambda x: 10**400 + x,
+        lambda x: np.float64(1) if x else 1.0,
+        lambda x: np.longdouble(1) + np.finfo(np.longdouble).eps * x,
+        lambda x: np.arange(2000.0) + (np.arange(2000) == 1000) * x,
+        lambda x: SimpleNamespace(a=x),
+        lambda x: Plain(x),
+    ],
+)
+def test_outputs_that_differ_are_told_apart(release: Callable[[int], object]) -> None:
+    found = attack.audit(release, 0, 1, 1.0, samples=200, seed=1)
+    assert found.verdict == "violates"
+    assert found.power is not None
+    assert found.power.is_noticed
+    assert attack.audit(lambda _: release(0), 0, 1, 1.0, samples=200, seed=1).lower_bound == 0.0
+
+
+class Plain:
+    """An object whose text is its address."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
+@pytest.mark.parametrize("at", [float("inf"), float("nan"), -0.0, 1e300])
+def test_a_leak_through_a_special_number_is_found_among_noise(at: float) -> None:
+    random = np.random.default_rng(1)
+
+    def release(x: int, count: int) -> object:
+        noise = random.laplace(0, 100, (count, 3))
+        noise[random.random(count) < 0.3, 1] = at if x else 0.0
+        return noise
+
+    assert attack.audit(release, 0, 1, 1.0, samples=1_000, seed=1, many=True).verdict == "violates"
+    assert attack.audit(lambda _, count: release(1, count), 0, 1, 1.0, samples=1_000, many=True).verdict == "consistent"
+
+
+def test_an_audit_states_that_outputs_are_independent_and_that_one_was_given_again() -> None:
+    noise = dict(enumerate(np.random.default_rng(1).laplace(0, 5, 2)))
+    again = attack.audit(lambda x: x + noise[x], 0, 1, 1.0, samples=200, seed=1)
+    assert again.assumptions[0] == "the outputs are independent of one another"
+    assert "gave one answer again" in again.assumptions[1]
+    target = attack.Mechanism(lambda x: x + noise[x], 0, 1, samples=200)
+    assert attack.run("floating_point", target, 1.0, seed=1).assumptions == again.assumptions
+    random = np.random.default_rng(1)
+    assert len(attack.audit(lambda x: x + random.laplace(0, 5), 0, 1, 1.0, samples=200, seed=1).assumptions) == 1
+
+
+@pytest.mark.parametrize("samples", [0, -5, 2.5, "many"])
+def test_a_number_of_outputs_that_makes_no_sense_is_refused(samples: Any) -> None:
+    with pytest.raises(InvalidInput, match="samples"):
+        attack.Mechanism(lambda x: x, 0, 1, samples=samples)
 
 
 def test_a_mechanism_that_returns_another_number_of_outputs_is_refused() -> None:
