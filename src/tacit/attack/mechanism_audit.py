@@ -96,12 +96,11 @@ def audit_mechanism(target: Mechanism, setting: Setting) -> Outcome:
     """Return the lower bound on epsilon that outputs on two neighbours show."""
     wanted = enough_samples(target, setting.scaled(10_000, 100_000, 1_000_000))
     x, neighbour, searched = _most_promising(target, wanted, setting)
-    sampled = [target.sample(one, wanted, setting.random) for one in (x, neighbour)]
-    ones, others = map(read, sampled)
+    sampled = target.interleaved((x, neighbour, x), wanted, setting.random)
+    ones, others, again = map(read, sampled)
     delta, confidence = setting.delta, setting.confidence
     event, true_positives, false_positives, tested = _measured(ones, others, delta, confidence)
     bound = epsilon_of_counts(true_positives, tested, false_positives, tested, delta, confidence)
-    again = read(target.sample(x, wanted, setting.random))
     _, null_true, null_false, _ = _measured(ones, again, delta, confidence)
     revealed = planted_bound(sampled[0], sampled[1], setting)
     half = wanted // 2
