@@ -5,7 +5,8 @@ Verdicts, of which none is "safe":
 violates         the measured lower bound is above what was claimed
 consistent       it is not, though the same attack refutes the claim on a twin with a planted leak
 underpowered     it is not, and the attack would not have noticed the planted leak either
-not applicable   there is no claim that the attack could refute; the measurement is shown all the same
+not applicable   there is no claim that the attack could refute, or it accuses a release that says nothing as well;
+                 the measurement is shown all the same
 
 The schema has a version; a reader refuses a newer one, and fields of other types.
 
@@ -323,6 +324,11 @@ def judge(
     if claimed is None or limit is None:
         return Verdict.NOT_APPLICABLE, f"No claim about {what} was given that this attack could refute."
     found = f"The attack shows {what} of at least {lower_bound:.3g}"
+    if lower_bound > limit and power is not None and power.null_value > limit:
+        return (
+            Verdict.NOT_APPLICABLE,
+            f"{found}, but {power.null_value:.3g} of a twin that says nothing: here it accuses whatever was released.",
+        )
     if lower_bound > limit:
         return Verdict.VIOLATES, f"{found}, and {claimed.words} was claimed."
     if power is not None and power.doubt:

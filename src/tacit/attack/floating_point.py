@@ -58,13 +58,13 @@ def inspect_bits(target: Mechanism, setting: Setting) -> Outcome:
     x, neighbour = target.first_pair(setting.random)
     if not _has_fractions(target.sample(x, TRIED, setting.random)):
         raise DoesNotFit(NUMBERS, name="target")
-    ones, others = (lowest_bits(target.sample(one, wanted, setting.random)) for one in (x, neighbour))
+    ones, others, twin = map(lowest_bits, target.interleaved((x, neighbour, x), wanted, setting.random))
     half_ones, half_others = len(ones) // 2, len(others) // 2
     event = find_event(ones[:half_ones], others[:half_others], setting.delta, setting.confidence)
     first, second = event.contains(ones[half_ones:]), event.contains(others[half_others:])
     counts = (int(first.sum()), len(first), int(second.sum()), len(second))
     bound = epsilon_of_counts(*counts, setting.delta, setting.confidence)
-    again = event.contains(lowest_bits(target.sample(x, wanted, setting.random)))
+    again = event.contains(twin)
     nothing = epsilon_of_counts(*counts[:2], int(again.sum()), len(again), setting.delta, setting.confidence)
     leaked = planted_bound(ones, others, setting)
     error = (1 - setting.confidence) / 2

@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.attack.confidence import clopper_pearson, epsilon_of_counts, epsilons_of_counts
+from tacit.attack.confidence import Counts, clopper_pearson, epsilon_of_counts, epsilons_of_counts
 from tacit.attack.finding import Finding, Measurement, Power, ThreatModel
 from tacit.attack.guesses import roc
 from tacit.attack.kit import Outcome, Setting, attack, run
@@ -40,6 +40,8 @@ CELLS: Final = 64
 """How many cells scores are cut into."""
 SEARCH_ERROR: Final = 1e-4
 """The error of bounds in the search for an event, as a share of that of its measurement."""
+ATOM: Final = 5
+"""How often a score is seen among others to have a cell of its own."""
 COORDINATES_MAX: Final = 32
 DIRECTION_MAX: Final = 256
 """How many numbers an output has at most where the best direction is computed: the time grows with their cube."""
@@ -96,12 +98,11 @@ def audit_mechanism(target: Mechanism, setting: Setting) -> Outcome:
     """Return the lower bound on epsilon that outputs on two neighbours show."""
     wanted = enough_samples(target, setting.scaled(10_000, 100_000, 1_000_000))
     x, neighbour, searched = _most_promising(target, wanted, setting)
-    sampled = [target.sample(one, wanted, setting.random) for one in (x, neighbour)]
-    ones, others = map(read, sampled)
+    sampled = target.interleaved((x, neighbour, x), wanted, setting.random)
+    ones, others, again = map(read, sampled)
     delta, confidence = setting.delta, setting.confidence
     event, true_positives, false_positives, tested = _measured(ones, others, delta, confidence)
     bound = epsilon_of_counts(true_positives, tested, false_positives, tested, delta, confidence)
-    again = read(target.sample(x, wanted, setting.random))
     _, null_true, null_false, _ = _measured(ones, again, delta, confidence)
     revealed = planted_bound(sampled[0], sampled[1], setting)
     half = wanted // 2
@@ -221,27 +222,39 @@ def find_event(ones: Outputs, others: Outputs, delta: float, confidence: float) 
     best: tuple[float, Event] | None = None
     for score in _scores(ones, others):
         first, second = score(ones), score(others)
-        edges = _edges(np.concatenate([first, second]))
-        counts = [
-            np.bincount(np.searchsorted(edges, one, side="right"), minlength=len(edges) + 1) for one in (first, second)
-        ]
-        for positive, negative in (counts, counts[::-1]):
-            order = np.argsort((negative + 0.5) / (positive + 0.5), kind="stable")
-            if len(order) < 2:
-                continue
-            ends = np.unique(np.geomspace(1, len(order) - 1, 24).astype(int)) - 1
-            inside, accused = np.cumsum(positive[order])[ends], np.cumsum(negative[order])[ends]
-            bounds = epsilons_of_counts(inside, len(first), accused, len(second), delta, strict)
-            if not bounds.any():  # too few outputs for it
-                bounds = 1e-6 * epsilons_of_counts(inside, len(first), accused, len(second), delta, confidence)
-            place = int(np.argmax(bounds))
-            if best is None or bounds[place] > best[0]:
-                chosen = np.zeros(len(order), dtype=bool)
-                chosen[order[: ends[place] + 1]] = True
-                best = float(bounds[place]), Event(score, edges, chosen if positive is counts[0] else ~chosen)
+        for edges in _edges(np.concatenate([first, second])):
+            counts = [
+                np.bincount(np.searchsorted(edges, one, side="right"), minlength=len(edges) + 1)
+                for one in (first, second)
+            ]
+            for positive, negative in (counts, counts[::-1]):
+                bound, chosen = _best_cells(positive, negative, delta, (strict, confidence))
+                if chosen is not None and (best is None or bound > best[0]):
+                    best = bound, Event(score, edges, chosen if positive is counts[0] else ~chosen)
     if best is None:  # all outputs are equal
         return Event(_scores(ones, others)[0], np.zeros(0), np.ones(1, dtype=bool))
     return best[1]
+
+
+def _best_cells(
+    positive: Counts, negative: Counts, delta: float, confidences: tuple[float, float]
+) -> tuple[float, NDArray[np.bool_] | None]:
+    """Return the greatest bound of a run of cells in the order of likelihood ratios, and these cells if there are two.
+
+    The bound is that of the first confidence, or a little of that of the second where the first shows nothing.
+    """
+    order = np.argsort((negative + 0.5) / (positive + 0.5), kind="stable")
+    if len(order) < 2:
+        return 0.0, None
+    ends = np.unique(np.geomspace(1, len(order) - 1, 24).astype(int)) - 1
+    inside, accused = np.cumsum(positive[order])[ends], np.cumsum(negative[order])[ends]
+    sizes, (strict, confidence) = (int(positive.sum()), int(negative.sum())), confidences
+    bounds = epsilons_of_counts(inside, sizes[0], accused, sizes[1], delta, strict)
+    if not bounds.any():  # too few outputs for it
+        bounds = 1e-6 * epsilons_of_counts(inside, sizes[0], accused, sizes[1], delta, confidence)
+    place, chosen = int(np.argmax(bounds)), np.zeros(len(order), dtype=bool)
+    chosen[order[: ends[place] + 1]] = True
+    return float(bounds[place]), chosen
 
 
 def _scores(ones: Readings, others: Readings) -> list[Score]:
@@ -304,11 +317,19 @@ def _categories(ones: Readings, others: Readings, key: Callable[[Readings], list
     return lambda outputs: np.array([places.get(one, 0.0) for one in key(read(outputs))])
 
 
-def _edges(scores: Scores) -> Scores:
-    """Return the edges of cells: between all different scores where these are few, otherwise quantiles."""
-    different = np.unique(scores)
-    if len(different) > CELLS:
-        tails = np.geomspace(1e-4, 0.02, 12)
-        shares = np.unique(np.concatenate([tails, np.linspace(0.02, 0.98, CELLS - 24), 1 - tails]))
-        return np.unique(np.quantile(scores, shares, method="higher"))
-    return np.asarray(different[1:], dtype=np.float64)
+def _edges(scores: Scores) -> list[Scores]:
+    """Return the edges of cells: between all different scores where these are few, otherwise quantiles.
+
+    Where scores repeat, cells are tried as well in which each score that is seen `ATOM` times or more is alone: a value
+    that has a probability of its own tells more than its neighbourhood does.
+    """
+    different, seen = np.unique(scores, return_counts=True)
+    if len(different) <= CELLS:
+        return [np.asarray(different[1:], dtype=np.float64)]
+    tails = np.geomspace(1e-4, 0.02, 12)
+    shares = np.unique(np.concatenate([tails, np.linspace(0.02, 0.98, CELLS - 24), 1 - tails]))
+    quantiles = np.unique(np.quantile(scores, shares, method="higher"))
+    atoms = different[seen >= ATOM]
+    if not len(atoms):
+        return [quantiles]
+    return [quantiles, np.unique(np.concatenate([quantiles, atoms, np.nextafter(atoms, np.inf)]))]

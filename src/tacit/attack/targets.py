@@ -379,6 +379,18 @@ class Mechanism:
         """Return a pair of neighbours without a search."""
         return self.pairs[0] if self.propose is None else self.propose(random, None)
 
+    def interleaved(self, inputs: Sequence[Any], count: int, random: np.random.Generator) -> list[Any]:
+        """Return so many outputs for each input, drawn in random order: what a call leaves behind tells no input.
+
+        Where one call returns many outputs, they are independent by what the caller states.
+        """
+        if self.many or self._vectorizes:
+            return [self.sample(x, count, random) for x in inputs]
+        found: list[list[Any]] = [[] for _ in inputs]
+        for place in random.permutation(np.repeat(np.arange(len(inputs)), count)):
+            found[place].extend(self.sample(inputs[place], 1, random))
+        return found
+
     def sample(self, x: Any, count: int, random: np.random.Generator) -> list[Any] | NDArray[Any]:
         """Return independent outputs for an input."""
         if self.many:

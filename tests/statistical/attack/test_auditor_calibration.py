@@ -187,6 +187,15 @@ def test_a_mechanism_of_the_project_is_consistent_and_half_its_noise_is_not() ->
     assert attack.audit(released(0.5, 5), 0.0, 1.0, claimed, samples=50_000, seed=1, many=True).verdict == "violates"
 
 
+def test_an_exact_value_among_noise_is_a_cell_of_its_own() -> None:
+    """Noise of epsilon 1, and once in 30 outputs the value without noise."""
+    random = np.random.default_rng(3)
+    draw: Draw = lambda x, count: np.where(random.random(count) < 1 / 30, x, laplace(random, 1.0)(x, count))  # noqa: E731
+    found = [attack.audit(draw, 0.0, 1.0, 1.0, samples=10_000, seed=seed, many=True) for seed in range(5)]
+    assert {one.verdict for one in found} == {"violates"}
+    assert min(one.lower_bound or 0.0 for one in found) > 3
+
+
 def test_a_claim_that_no_audit_of_this_size_can_refute_is_underpowered() -> None:
     draw = laplace(np.random.default_rng(1), 0.05)
     assert attack.audit(draw, 0.0, 1.0, 20.0, samples=1000, seed=1, many=True).verdict == "underpowered"

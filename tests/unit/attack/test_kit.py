@@ -78,6 +78,7 @@ def test_verdicts_follow_from_bound_claim_and_power() -> None:
     strong, weak = Power("a leak", 5.0, 0.0, is_noticed=True), Power("a leak", 0.5, 0.0, is_noticed=False)
     assert judge(claim, 1.1, strong)[0] == "violates"
     assert judge(claim, 0.9, strong)[0] == "consistent"
+    assert judge(claim, 1.1, Power("a leak", 5.0, 1.05, is_noticed=True))[0] == "not applicable"
     assert judge(claim, 0.9, weak)[0] == judge(claim, 0.9, None)[0] == "underpowered"
     assert judge(None, 0.9, strong)[0] == judge(claim, None, strong)[0] == "not applicable"
     assert judge(claim, 0.9, strong, what="a share of people")[0] == "not applicable"
@@ -249,6 +250,19 @@ def test_an_input_on_which_alone_a_mechanism_leaks_is_found(replaces: bool) -> N
     assert attack.run("mechanism_audit", fixed, 1.0, seed=2).verdict == "consistent"
     with pytest.raises(OutOfRange):
         attack.neighbouring_lists(3, 1.0, 1.0)
+
+
+def test_what_earlier_calls_leave_behind_tells_no_input() -> None:
+    """The output is independent of the input: a number of the call, or noise that changes slowly."""
+    calls, noise, random = iter(range(10**6)), [0.0], np.random.default_rng(2)
+
+    def drifting(_x: float) -> float:
+        noise[0] = 0.999 * noise[0] + 0.045 * random.normal()
+        return noise[0]
+
+    for release in (lambda _x: float(next(calls)), drifting):
+        found = attack.run("mechanism_audit", attack.Mechanism(release, 0.0, 1.0, samples=2000), 0.1, seed=1)
+        assert not found.is_violation
 
 
 @pytest.mark.parametrize("shape", [lambda x: {"n": x}, lambda x: ("n", x), lambda x: [x] * (1 + int(abs(x)) % 3)])
