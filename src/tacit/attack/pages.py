@@ -6,6 +6,7 @@ the same numbers stand in tables.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Final
@@ -103,6 +104,8 @@ def figures(one: Measurement) -> str:
 
 
 def _number(value: float) -> str:
+    if math.isnan(value):
+        return "none"
     return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
 
 
