@@ -20,6 +20,7 @@ The modules, from the inside out:
     caps, amounts, accounts     a cap; exact amounts; one account for each measure of privacy loss
     filters, budget             the OR of accounts, with its proof; a budget in memory, and reports
     journal, anchor             chained records; the latest head, noted outside the database
+    record_fields               the fields of each kind of record
     rows, replay                the cached rows; what each kind of record does to them
     stores                      SQLite and PostgreSQL
     transactions, group_commit  one transaction; changes of several threads in one

@@ -17,9 +17,8 @@ the named measure. The conversion leaves out 2^-40 of its share, which pays for 
 
 Caps that people wrote are widened by 2^-44 of themselves. Decimals have no exact doubles (ten times 0.1 is above 1 by
 5.6e-17) and every composition is rounded up, so without it the last of ten charges of 0.1 would not fit into 1. The
-promise for epsilon is therefore kept to thirteen digits; for delta it is kept exactly, as said above. For the same
-reason the total of `sum` is shown as the decimal within 2^-40 of it, if there is one (`figures.nearby_decimal`): 0.5 +
-0.5 + 0.1 + 0.1 as 1.2. Admission compares the exact amounts.
+promise for epsilon is therefore kept to thirteen digits; for delta it is kept exactly, as said above. A `guarantee` is
+never below the amounts that it stands for; only texts for people round it to a decimal nearby (`figures.at_most`).
 """
 
 from __future__ import annotations
@@ -50,7 +49,6 @@ from tacit.ledger.amounts import Amount, ceil_float, ceil_square_units, ceil_uni
 from tacit.ledger.caps import ORDER_MAX, Cap
 from tacit.privacy.errors import OutOfRange, TacitError
 from tacit.privacy.events import Approximate, Composed, CompoundEvent, Converted, Event, Grouped, Repeated
-from tacit.privacy.figures import nearby_decimal
 from tacit.privacy.numbers import rounded_down, rounded_up
 
 Computed = TypeVar("Computed")
@@ -174,7 +172,7 @@ class Account(ABC):
 
     @abstractmethod
     def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
-        """Return the (epsilon, delta) of a total."""
+        """Return the (epsilon, delta) of a total, rounded up."""
 
     def holds(self, total: Amount) -> bool:
         """Whether a total is within the cap."""
@@ -235,7 +233,7 @@ class SumAccount(Account):
 
     def guarantee(self, total: tuple[int, ...]) -> tuple[float, float]:
         epsilon, delta = total
-        return nearby_decimal(ceil_float(epsilon)), min(nearby_decimal(ceil_float(delta)), 1.0)
+        return ceil_float(epsilon), min(ceil_float(delta), 1.0)
 
 
 @lru_cache(maxsize=256)

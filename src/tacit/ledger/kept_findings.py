@@ -9,7 +9,6 @@ The journal is permanent and exported: whoever keeps a finding leaves the record
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,13 +17,8 @@ from typing import Any, Final
 from tacit.ledger.clock import time_of
 from tacit.ledger.journal import Record
 from tacit.ledger.transactions import LedgerTransaction
-from tacit.privacy import strict_json
-from tacit.privacy.arguments import mapping
-from tacit.privacy.errors import InvalidInput, TooLarge, UnknownName
+from tacit.privacy.errors import TooLarge, UnknownName
 
-DOCUMENT_BYTES_MAX: Final = 256 * 2**10
-"""The size of a document as JSON in UTF-8, without spaces."""
-DOCUMENT_DEPTH_MAX: Final = 32
 FINDINGS_MAX: Final = 1_000
 """How many findings can be kept of one data set."""
 
@@ -41,35 +35,6 @@ class KeptFinding:
     by: str
     at: datetime
     document: Mapping[str, Any] = field(hash=False)
-
-
-def document_of(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document as plain values of JSON, or raise unless it is an object within the limits."""
-    try:
-        written = json.dumps(
-            dict(mapping("document", value, "an object of JSON")),
-            allow_nan=False,
-            ensure_ascii=False,
-            separators=(",", ":"),
-        )
-        size = len(written.encode())
-    except (TypeError, ValueError, RecursionError):
-        raise InvalidInput(
-            "document must hold values of JSON: texts in UTF-8, finite numbers, lists and objects", name="document"
-        ) from None
-    if size > DOCUMENT_BYTES_MAX:
-        raise TooLarge(f"document takes at most {DOCUMENT_BYTES_MAX:,} bytes as JSON, not {size:,}", name="document")
-    plain: dict[str, Any] = strict_json.loads(written)
-    level: list[Any] = [plain]
-    for _ in range(DOCUMENT_DEPTH_MAX):
-        level = [child for one in level for child in _children(one)]
-    if any(isinstance(one, dict | list) for one in level):
-        raise TooLarge(f"document may be nested {DOCUMENT_DEPTH_MAX} levels deep at most", name="document")
-    return plain
-
-
-def _children(value: Any) -> Sequence[Any]:
-    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def keep(

@@ -34,6 +34,7 @@ from tacit.ledger.journal import Head
 from tacit.ledger.kept_findings import KeptFinding
 from tacit.ledger.ledger_budget import LedgerBudget
 from tacit.ledger.permits import Permit, Reservation, Scope
+from tacit.ledger.record_fields import document_of
 from tacit.ledger.rows import ScopeRow
 from tacit.ledger.stored_journal import NUMBER_MAX, JournalSettings, StoredJournal
 from tacit.ledger.stores import Store
@@ -323,10 +324,10 @@ class Ledger(StoredJournal):
     ) -> KeptFinding:
         """Keep what an attack found about a permit of a data set, or about the data set; it charges nothing.
 
-        `document` is an object of JSON (`kept_findings.document_of`). It stays in the journal and its exports for good:
+        `document` is an object of JSON (`record_fields.document_of`). It stays in the journal and its exports for good:
         leave out what is about people.
         """
-        name, who, found = texts.name("dataset", dataset), texts.name("by", by), kept_findings.document_of(document)
+        name, who, found = texts.name("dataset", dataset), texts.name("by", by), document_of(document)
         permit_id = None if permit is None else _permit_id(permit)
         return self._change(
             lambda transaction: kept_findings.keep(transaction, name, found, permit_id, who, self._token)

@@ -5,7 +5,8 @@ and compares. So the tables cannot hold anything that the journal does not.
 
 Every effect first checks the preconditions under which its record is written: a refund only of a plan that is reserved
 and was not refunded, of no more than was charged for it; one commit a permit; one decision a request; one permit for a
-key. A journal that breaks such a rule is damaged, even if its hashes are right.
+key. A journal that breaks such a rule is damaged, even if its hashes are right. The form of each field is checked as
+well (`record_fields`), when a journal is replayed.
 
 Effects on scopes need only the record and the scopes, so they can be replayed from a checkpoint on; effects on permits,
 requests and findings need the whole journal.
@@ -28,6 +29,7 @@ from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of
 from tacit.ledger.journal import Record
 from tacit.ledger.permits import Scope
+from tacit.ledger.record_fields import check_fields
 from tacit.ledger.rows import AnswerRow, Body, CachedRows, FindingRow, PermitRow, RequestRow, ScopeRow
 from tacit.privacy.errors import LedgerCorrupt, LedgerUnavailable
 
@@ -99,7 +101,8 @@ class MemoryRows:
 
 
 def apply(record: Record, rows: CachedRows) -> None:
-    """Apply a record of the journal to the rows; raise LedgerCorrupt if it contradicts them."""
+    """Apply a record of the journal to the rows; raise LedgerCorrupt if it is malformed or contradicts them."""
+    check_fields(record)
     _apply(record, record.contents, rows, _PERMIT_EFFECTS, _SCOPE_EFFECTS)
 
 
@@ -283,8 +286,6 @@ def _keep_finding(body: Body, number: int, rows: CachedRows) -> None:
         raise _impossible(number, f"the finding {row.id} exists")
     if row.permit is not None and _permit(rows, body, number).dataset != row.dataset:
         raise _impossible(number, f"the permit {row.permit} is of another data set than {row.dataset}")
-    if not isinstance(body["document"], dict):
-        raise _impossible(number, f"the document of the finding {row.id} is not an object")
     rows.put_finding(row)
 
 

@@ -2,15 +2,17 @@
 
 import math
 import warnings
+from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tacit.ledger import Budget
 from tacit.ledger.accounts import Measured
 from tacit.ledger.amounts import (
+    UNIT_BITS,
     Amounts,
     add_amounts,
     amounts_from_json,
@@ -20,7 +22,7 @@ from tacit.ledger.amounts import (
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import Filter, filter_of
 from tacit.privacy import events
-from tacit.privacy.errors import BudgetExceeded
+from tacit.privacy.errors import BudgetExceeded, NotPriced
 from tacit.privacy.events import Event
 from tacit.privacy.units import Relation
 from tests.property.privacy.strategies import events_under
@@ -139,6 +141,32 @@ def test_the_preview_is_what_is_charged(settings_: dict[str, Any], event: Event)
         with pytest.raises(BudgetExceeded) as refused:
             budget.charge(event)
         assert refused.value.asked == shown
+
+
+@given(budgets, charges)
+def test_a_recorded_cost_is_not_below_the_price_that_is_charged(settings_: dict[str, Any], event: Event) -> None:
+    budget = Budget(**settings_)
+    cost, (summed, *_) = budget.preview(event), budget._filter.price(Measured(event))
+    if summed is not None:
+        epsilon, delta = (Fraction(units, 1 << UNIT_BITS) for units in summed)
+        assert Fraction(cost.epsilon) >= epsilon
+        assert Fraction(cost.delta) >= min(delta, 1)
+
+
+@given(budgets, st.lists(charges, max_size=12), charges)
+@example({"epsilon": 1.0, "delta": 1e-6}, [events.Laplace(1.0)], events.Laplace(1e-13))
+@example({"epsilon": 1.0}, [events.Laplace(1.0)], events.Laplace(math.nextafter(1e-13, 1)))
+@example({"epsilon": 1.0, "delta": 1e-6}, [], events.Laplace(1.0 + 2**-42))
+def test_a_refusal_names_a_unit_of_which_more_was_asked_than_is_left(
+    settings_: dict[str, Any], several: list[Event], event: Event
+) -> None:
+    budget = Budget(**settings_)
+    charge_while_admitted(budget, several)
+    refused = budget.refusal(event)
+    if refused is None or isinstance(refused, NotPriced):
+        return
+    unit = refused.message.removeprefix("asked for ").split()[0]
+    assert getattr(refused.asked, unit) > getattr(refused.remaining, unit), refused.message
 
 
 @given(budgets, st.lists(charges, max_size=12))

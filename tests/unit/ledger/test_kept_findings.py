@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tacit.ledger import Ledger, kept_findings
-from tacit.ledger.kept_findings import DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX
+from tacit.ledger.record_fields import DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX
 from tacit.ledger.rows import FindingRow
 from tacit.privacy import events
 from tacit.privacy.errors import BudgetExceeded, InvalidInput, LedgerCorrupt, TooLarge, UnknownName

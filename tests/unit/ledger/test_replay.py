@@ -12,7 +12,7 @@ from tacit.ledger.permits import Scope
 from tacit.ledger.replay import MemoryRows, apply
 from tacit.ledger.transactions import checkpoint_scopes
 from tacit.privacy import events
-from tacit.privacy.errors import LedgerCorrupt
+from tacit.privacy.errors import LedgerCorrupt, LedgerTooNew
 
 VISITS, ANA, EPOCH = Scope("visits").key, Scope("visits", "analyst", "ana").key, Scope("visits", "epoch", "2024").key
 PLAN = events.Repeated(events.Laplace(0.1), 5)
@@ -32,7 +32,8 @@ def budget(dataset: str = "visits") -> Step:
 
 BUDGET = budget()
 CAP: Step = ("cap-created", {"cap": cap(0.5), "scope": ANA})
-FILED: Step = ("request-filed", {"analyst": "ana", "cost": {}, "dataset": "visits", "reason": "", "request": "r"})
+COST = {"delta": 0.0, "epsilon": 0.5, "rho": None}
+FILED: Step = ("request-filed", {"analyst": "ana", "cost": COST, "dataset": "visits", "reason": "", "request": "r"})
 
 
 def epoch(**changes: Any) -> Step:
@@ -43,7 +44,7 @@ def reserved(permit: str = "p", **changes: Any) -> Step:
     body = {
         "analysts": ["ana"],
         "charged": {VISITS: [["5", "0"]], ANA: [["5", "0"]]},
-        "cost": {},
+        "cost": COST,
         "dataset": "visits",
         "epochs": [],
         "event": PLAN.to_dict(),
@@ -56,7 +57,11 @@ def reserved(permit: str = "p", **changes: Any) -> Step:
 
 
 def refunded(permit: str = "p", **changes: Any) -> Step:
-    return "refunded", {"permit": permit, "ran": {}, "returned": {VISITS: [["3", "0"]], ANA: [["3", "0"]]}} | changes
+    return "refunded", {
+        "permit": permit,
+        "ran": PLAN.event.to_dict(),
+        "returned": {VISITS: [["3", "0"]], ANA: [["3", "0"]]},
+    } | changes
 
 
 def committed(permit: str = "p", answer: str | None = None) -> Step:
@@ -68,7 +73,7 @@ def released(permit: str = "p", answer: str = ANSWER) -> Step:
     return "answer-released", body
 
 
-def decided(granted: bool = False, request: str = "r", **more: Any) -> Step:
+def decided(granted: object = False, request: str = "r", **more: Any) -> Step:
     return "request-decided", {"by": "carl", "granted": granted, "note": "", "request": request} | more
 
 
@@ -130,7 +135,7 @@ def test_what_a_ledger_does_is_replayed(steps: tuple[Step, ...]) -> None:
         ((*SET_UP, reserved(), refunded(returned={VISITS: [["6", "0"]]})), "more than was charged"),
         ((*SET_UP, reserved(), refunded(returned={VISITS: [["1", "1"]]})), "more than was charged"),
         ((*SET_UP, reserved(charged={VISITS: [["5", "0"]]}), refunded()), "was not charged"),
-        ((*SET_UP, reserved(), refunded(returned={VISITS: [["-3", "0"]]})), "not an amount"),
+        ((*SET_UP, reserved(), refunded(returned={VISITS: [["-3", "0"]]})), "returned is not what"),
         ((*SET_UP, reserved(), refunded(returned={VISITS: [["3"]]})), "more than was charged"),
         ((*SET_UP, refunded()), "permit p is not known"),
         ((*SET_UP, committed()), "permit p is not known"),
@@ -139,10 +144,10 @@ def test_what_a_ledger_does_is_replayed(steps: tuple[Step, ...]) -> None:
         ((*SET_UP, reserved(), committed(), annotated()), "committed before"),
         ((*SET_UP, reserved(), reserved()), "permit p exists"),
         ((*SET_UP, reserved(key="k"), reserved("q", key="k")), "key 'k' was used"),
-        ((*SET_UP, reserved(is_plan="no")), "is_plan must be true or false"),
-        ((*SET_UP, FILED, ("request-decided", {"granted": "no", "request": "r"})), "granted must be true"),
-        ((("budget-created", {"cap": cap(), "per_epoch": "no", "scope": VISITS}),), "per_epoch must be true"),
-        ((*SET_UP, reserved(charged={VISITS: [["-5", "0"]]})), "not an amount"),
+        ((*SET_UP, reserved(is_plan="no")), "is_plan is not what a reserved record holds"),
+        ((*SET_UP, FILED, decided(granted="no")), "granted is not what"),
+        ((("budget-created", {"cap": cap(), "per_epoch": "no", "scope": VISITS}),), "per_epoch is not what"),
+        ((*SET_UP, reserved(charged={VISITS: [["-5", "0"]]})), "charged is not what"),
         ((*SET_UP, reserved(charged={VISITS: [["5", "0"], ["1"]]})), "not an amount"),
         ((*SET_UP, reserved(charged={ANA: [["5", "0"]]})), "visits was not charged"),
         ((*SET_UP, reserved(charged={VISITS: [["5", "0"]], EPOCH: [["5", "0"]]})), "2024 of visits is not known"),
@@ -175,7 +180,7 @@ def test_what_a_ledger_does_is_replayed(steps: tuple[Step, ...]) -> None:
         ((BUDGET, found(), found()), "finding f exists"),
         ((BUDGET, found(permit="p")), "permit p is not known"),
         ((*SET_UP, reserved(), budget("labs"), found(dataset="labs", permit="p")), "another data set than labs"),
-        ((BUDGET, found(document=[])), "is not an object"),
+        ((BUDGET, found(document=[])), "document is not what a finding-kept record holds"),
         ((BUDGET, ("finding-kept", {"dataset": "visits"})), "not what a finding-kept record holds"),
         ((*SET_UP, back(noted=5, lost=2)), "2 is not how many records were lost"),
         ((*SET_UP, back(noted=5)), "0 is not how many"),
@@ -199,3 +204,72 @@ def test_a_checkpoint_of_another_form_is_damage(body: dict[str, Any]) -> None:
 def test_a_scope_that_is_named_by_no_text_is_damage(key: str) -> None:
     with pytest.raises(LedgerCorrupt, match="is not a valid scope key"):
         Scope.from_key(key)
+
+
+def deep(levels: int) -> dict[str, Any]:
+    return {"x": deep(levels - 1)} if levels > 1 else {}
+
+
+BAD_NAMES = (None, "", 7, {}, [], True, "a\x00b", "a\nb", "x" * 129, "\ud800")
+NAMED = {
+    "finding-kept": (found(), ("by", "dataset", "finding")),
+    "reserved": (reserved(), ("dataset", "permit")),
+    "annotated": (annotated(), ("permit",)),
+    "committed": (committed(), ("permit",)),
+    "request-filed": (FILED, ("analyst", "dataset", "request")),
+    "request-decided": (decided(), ("by", "request")),
+    "caches-rebuilt": (rebuilt(), ("by",)),
+    "restored": (back(noted=1), ("by",)),
+}
+BEFORE = {
+    "annotated": (*SET_UP, reserved()),
+    "committed": (*SET_UP, reserved()),
+    "request-decided": (*SET_UP, FILED),
+}
+MALFORMED = [
+    *((kind, name, value) for kind, (_, names) in NAMED.items() for name in names for value in BAD_NAMES),
+    *(("finding-kept", "document", value) for value in (None, [], "", 1, deep(33), deep(900), {"x": "é" * 150_000})),
+    *(("finding-kept", "permit", value) for value in ("", 7, {}, "a\x00b")),
+    *(
+        ("request-filed", "cost", value)
+        for value in (None, {}, {**COST, "epsilon": "1"}, {**COST, "rho": -1.0}, {**COST, "rho": 10**400}, [1])
+    ),
+    *(("request-filed", "reason", value) for value in (None, 7, "x" * 2_001, "a\x00b")),
+    *(("reserved", "event", value) for value in (None, {}, [], {**PLAN.to_dict(), "count": -1})),
+    *(("reserved", "cost", value) for value in (None, {}, {**COST, "epsilon": True})),
+    *(("reserved", "analysts", value) for value in (None, "ana", [7], [""])),
+    *(("reserved", "key", value) for value in ("", 7, "x" * 257)),
+    *(("reserved", "plan_sha256", value) for value in ("", 7, "A" * 64)),
+    *(("reserved", "purpose", value) for value in (None, 7, "a\x00b")),
+    *(("annotated", "note", value) for value in (None, 7, "x" * 2_001)),
+    *(("committed", "answer_sha256", value) for value in ("", 7, "b" * 63)),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), MALFORMED)
+def test_a_field_that_the_ledger_does_not_write_is_damage(kind: str, name: str, value: object) -> None:
+    (_, body), _ = NAMED[kind]
+    before = BEFORE.get(kind, SET_UP)
+    replayed(*before, (kind, body))
+    with pytest.raises(LedgerCorrupt, match=f"{name} is not what a {kind} record holds") as raised:
+        replayed(*before, (kind, body | {name: value}))
+    assert raised.value.record == len(before) + 1
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_a_field_that_is_missing_is_damage_and_one_that_is_unknown_needs_a_newer_tacit(kind: str) -> None:
+    (_, body), _ = NAMED[kind]
+    before = BEFORE.get(kind, SET_UP)
+    for name in body.keys() - {"aside", "noted_hash"}:
+        with pytest.raises(LedgerCorrupt, match=f"{name} is not what a {kind} record holds"):
+            replayed(*before, (kind, {one: value for one, value in body.items() if one != name}))
+    with pytest.raises(LedgerTooNew, match="unknown field 'more'"):
+        replayed(*before, (kind, body | {"more": 1}))
+    with pytest.raises(LedgerTooNew, match="unknown kind 'teleported'"):
+        replayed(*SET_UP, reserved(event={"kind": "teleported", "version": 1}))
+
+
+@pytest.mark.parametrize("scope", [Scope(""), Scope("a\x00b"), Scope("visits", "dataset", "x"), Scope("x" * 129)])
+def test_a_scope_has_names_that_every_store_holds(scope: Scope) -> None:
+    with pytest.raises(LedgerCorrupt, match="scope is not what a budget-created record holds"):
+        replayed(("budget-created", {"cap": cap(), "per_epoch": False, "scope": scope.key}))

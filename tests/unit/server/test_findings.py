@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tacit.attack import Finding
-from tacit.ledger.kept_findings import DOCUMENT_BYTES_MAX
+from tacit.ledger.record_fields import DOCUMENT_BYTES_MAX
 from tacit.privacy import events
 from tests.unit.server.cases import finding_of
 from tests.unit.server.clinic import Clinic
