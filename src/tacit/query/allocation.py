@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice
@@ -30,13 +30,12 @@ from typing import Final
 
 import numpy as np
 
-from tacit.measuring.allocation import MARGIN, Allocation, Noise, noises
+from tacit.measuring.allocation import Allocation, BudgetTerms, Noise, noises
 from tacit.mechanisms import ApproximateBounds, Exponential, Gaussian, KeySelection, Laplace
 from tacit.mechanisms.approximate_bounds import LEARNING_WEIGHT
 from tacit.privacy.errors import InvalidInput, NeedsDelta, OutOfRange
 from tacit.privacy.events import Composed, Event, Repeated
 from tacit.privacy.numbers import DEFAULT_LEVEL, positive, rounded_down, rounded_up
-from tacit.privacy.units import Relation
 from tacit.query.contribution import Bounding
 from tacit.query.disjoint_conditions import disjoint_families
 from tacit.query.keys import Domain
@@ -46,16 +45,6 @@ from tacit.query.private_choices import WEIGHT, PrivateChoice
 WANTED_MAX: Final = 1e18
 """The largest price that is computed with; far above any budget."""
 EPSILON_MIN, EPSILON_MAX = 1e-6, 1e6
-
-
-@dataclass(frozen=True, slots=True)
-class Tariff:
-    """What a budget allows: its relation, and the delta that one question may take of it (0: none)."""
-
-    relation: Relation = Relation.ADD_REMOVE
-    delta: float = 0.0
-    way_to_delta: str = field(default="", compare=False)
-    """How a budget without a delta gets one, as the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,20 +135,22 @@ class QueryPrice:
         return float((interval.high - interval.low)[0]) / 2
 
 
-def allocate(items: ReleaseItems, target: Target, tariff: Tariff, width: Callable[[QueryPrice], float]) -> QueryPrice:
+def allocate(
+    items: ReleaseItems, target: Target, terms: BudgetTerms, width: Callable[[QueryPrice], float]
+) -> QueryPrice:
     """Return the price of a question for what was asked; `width` gives the half-width that `error` is about."""
-    if items.selects_keys and not tariff.delta:
+    if items.selects_keys and not terms.delta:
         raise NeedsDelta(
             "the keys of this query are not public, and showing them needs a budget with a delta above 0",
             accepted='list them (keys={"city": ["Bern", "Basel"]}, --keys city=Bern,Basel) or declare the categories '
-            f"of their columns{tariff.way_to_delta}",
+            f"of their columns{terms.way_to_delta}",
         )
-    delta = tariff.delta if target.delta is None else target.delta
+    delta = terms.delta if target.delta is None else target.delta
     if target.rho is not None:
-        return _divide(items, Allocation(items.bounding.relation, rho=target.rho * MARGIN), delta)
+        return _divide(items, Allocation.within(terms, rho=target.rho), delta)
 
     def for_epsilon(epsilon: float) -> QueryPrice:
-        return _divide(items, Allocation(items.bounding.relation, Fraction(epsilon), delta=tariff.delta), delta)
+        return _divide(items, Allocation.within(terms, epsilon), delta)
 
     if target.epsilon is not None:
         return for_epsilon(target.epsilon)
