@@ -34,7 +34,7 @@ from tacit.measuring.allocation import Allocation, BudgetTerms, Noise, noises
 from tacit.mechanisms import ApproximateBounds, Exponential, Gaussian, KeySelection, Laplace
 from tacit.mechanisms.approximate_bounds import LEARNING_WEIGHT
 from tacit.privacy.errors import InvalidInput, NeedsDelta, OutOfRange
-from tacit.privacy.events import Composed, Event, Repeated
+from tacit.privacy.events import Event, Repeated, composed
 from tacit.privacy.numbers import DEFAULT_LEVEL, positive, rounded_down, rounded_up
 from tacit.query.contribution import Bounding
 from tacit.query.disjoint_conditions import disjoint_families
@@ -193,8 +193,7 @@ def _divide(items: ReleaseItems, allocation: Allocation, delta: float) -> QueryP
         one = part.repeated(groups).pure_epsilon
         selection = KeySelection(one, rounded_down(Fraction(delta) / groups), relation=relation)
         events.append(_repeat(selection.event, items.bounding.groups))  # which counts both groups of a replaced unit
-    event = events[0] if len(events) == 1 else Composed(tuple(events))
-    return QueryPrice(measured, tuple(choices), selection, bounds, event)
+    return QueryPrice(measured, tuple(choices), selection, bounds, composed(events))
 
 
 def _score_sensitivity(choice: PrivateChoice, bounding: Bounding) -> int:

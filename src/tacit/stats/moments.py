@@ -25,7 +25,7 @@ from tacit.measuring.moments import MEAN_STEPS, SQUARE_STEPS, SUM_STEPS, draws, 
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
-from tacit.privacy.events import Event
+from tacit.privacy.events import Event, composed
 from tacit.privacy.numbers import DEFAULT_LEVEL
 from tacit.stats.answer import Answer
 from tacit.stats.preparation import CommonOptions, StatisticInputs
@@ -35,7 +35,6 @@ from tacit.stats.statistic import (
     Noisy,
     NoisySums,
     StatisticPlan,
-    compose,
     few_rows_warning,
     groups_in_words,
     release_sums,
@@ -58,7 +57,7 @@ class Moments(StatisticPlan):
 
     @property
     def event(self) -> Event:
-        return compose([part.noise.event for part in self.parts])
+        return composed([part.noise.event for part in self.parts])
 
     @property
     def lines(self) -> tuple[str, ...]:
