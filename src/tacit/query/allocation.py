@@ -31,7 +31,7 @@ from typing import Final
 import numpy as np
 
 from tacit.measuring.allocation import Allocation, BudgetTerms, Noise, noises
-from tacit.mechanisms import ApproximateBounds, Exponential, Gaussian, KeySelection, Laplace
+from tacit.mechanisms import ApproximateBounds, Exponential, KeySelection, Laplace
 from tacit.mechanisms.approximate_bounds import LEARNING_WEIGHT
 from tacit.privacy.errors import InvalidInput, NeedsDelta, OutOfRange
 from tacit.privacy.events import Event, Repeated, composed
@@ -225,8 +225,12 @@ def is_better_apart(apart: QueryPrice, together: QueryPrice, domains: Sequence[D
     finest = math.prod(len(one.values) for one in domains)
     summed = len(sets) * finest / sum(cells)  # how many finest groups are added up for a number, on average
     pairs = zip(apart.noises, together.noises, strict=True)
-    return math.fsum(math.log(_variance(one) / (_variance(other) * summed)) for one, other in pairs) < 0
+    return math.fsum(math.log(_smooth_variance(one) / (_smooth_variance(other) * summed)) for one, other in pairs) < 0
 
 
-def _variance(noise: Laplace | Gaussian) -> float:
+def _smooth_variance(noise: Noise) -> float:
+    """Return the variance of a noise of real numbers; `measuring.intervals.variance` is that of noise on whole numbers.
+
+    The two differ where epsilon is far above 1. Plans are chosen by this one, and their digests are stored.
+    """
     return float(noise.scale) ** 2 * (2 if isinstance(noise, Laplace) else 1)
