@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from tacit.measuring.allocation import Allocation, Noise
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import SeededSource
+from tacit.privacy.arrays import Numbers
 from tacit.privacy.events import Event, composed
 from tacit.privacy.numbers import DEFAULT_LEVEL
 from tacit.stats.cells import Partition
@@ -36,8 +37,6 @@ TOP_MAX: Final = 64
 
 DRAWN_MAX: Final = 4_000_000
 DRAWS_MAX: Final = 2000
-
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,10 @@ import numpy as np
 
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
+from tacit.privacy.arrays import Numbers
 from tacit.privacy.events import Event, composed
 from tacit.stats.moments import FUNCTIONS, square
-from tacit.stats.monte_carlo import MonteCarlo, Numbers, interval_where, noise_variance, p_value
+from tacit.stats.monte_carlo import MonteCarlo, interval_where, noise_variance, p_value
 from tacit.stats.rows import ColumnSteps, Rows
 from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, release_sums
 

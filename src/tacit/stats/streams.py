@@ -36,7 +36,6 @@ from types import TracebackType
 from typing import Any, Final, Required, Self, SupportsIndex, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.accounting.conversions import Cost
 from tacit.ledger import Budget, Permit
@@ -48,6 +47,7 @@ from tacit.mechanisms.randomness import SIMULATED, SYSTEM, RandomSource
 from tacit.mechanisms.simulation import SeededSource
 from tacit.pipeline import ReleaseOptions, begin
 from tacit.pipeline.steps import StepAnchor, start_digest, step_digest
+from tacit.privacy.arrays import Whole
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import EmptyInput, Exhausted, InvalidInput, TooLarge, WrongType
 from tacit.privacy.events import Event, composed
@@ -63,8 +63,6 @@ HORIZON_MAX: Final = 2**20
 SECRET_BYTES: Final = 32
 SUM_STEPS: Final = 2**16
 """The number of steps of the greatest value of a sum."""
-
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
