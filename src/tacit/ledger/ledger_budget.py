@@ -105,7 +105,7 @@ class LedgerBudget(Budget):
             epochs=self._epochs,
             purpose=purpose,
             key=key,
-            question=plan,
+            plan=plan,
             data_version=data_version,
         )
 
