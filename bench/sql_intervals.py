@@ -28,7 +28,7 @@ from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Noisy, Plan, PlanSettings, Release, Target, Tariff, ask, plan_of
+from tacit.query import BudgetTerms, Noisy, Plan, PlanSettings, Release, Target, ask, plan_of
 from tacit.query.estimates import answer_rows
 from tacit.query.run import add_noise
 
@@ -141,7 +141,7 @@ class World:
     def asked(self, sql: str, epsilon: float) -> Asked:
         """Return a query with the exact results of its statements."""
         schema = Schema([PEOPLE])
-        plan = plan_of(ask(sql, schema), schema, Target(epsilon=epsilon), Tariff(), PlanSettings())
+        plan = plan_of(ask(sql, schema), schema, Target(epsilon=epsilon), BudgetTerms(), PlanSettings())
         return Asked(plan, tuple(self._found(statement.sql()) for statement in plan.statements))
 
     def chosen(self, sql: str, epsilon: float, share: float, repeats: int) -> tuple[float, float]:

@@ -31,7 +31,7 @@ from typing import Final
 from tacit import TacitError
 from tacit.privacy import Limits, Schema
 from tacit.privacy.bounds import Category
-from tacit.query import Plan, PlanSettings, Target, Tariff, ask, plan_of
+from tacit.query import BudgetTerms, Plan, PlanSettings, Target, ask, plan_of
 
 FOLDER: Final = Path(__file__).parent / "queries"
 ANSWERED: Final = ("as written", "changed")
@@ -128,11 +128,11 @@ def listed(text: str, public: PublicKeys) -> list[Category]:
 
 
 def planned(
-    sql: str, schema: Schema, settings: PlanSettings, epsilon: float = 1.0, tariff: Tariff | None = None
+    sql: str, schema: Schema, settings: PlanSettings, epsilon: float = 1.0, terms: BudgetTerms | None = None
 ) -> Plan | str:
     """Return the plan of a statement, or its refusal without the position in the text."""
     try:
-        return plan_of(ask(sql, schema), schema, Target(epsilon=epsilon), tariff or Tariff(delta=DELTA), settings)
+        return plan_of(ask(sql, schema), schema, Target(epsilon=epsilon), terms or BudgetTerms(delta=DELTA), settings)
     except TacitError as error:
         return f"{error.code} {_PLACE.sub('', str(error))}"
 

@@ -1,9 +1,11 @@
 """Plans of queries in one call."""
 
 from tacit.privacy.tables import Schema
-from tacit.query import Plan, PlanSettings, Target, Tariff, ask, plan_of
+from tacit.query import BudgetTerms, Plan, PlanSettings, Target, ask, plan_of
 
 
-def plan_sql(sql: str, schema: Schema, target: Target, tariff: Tariff, settings: PlanSettings | None = None) -> Plan:
+def plan_sql(
+    sql: str, schema: Schema, target: Target, terms: BudgetTerms, settings: PlanSettings | None = None
+) -> Plan:
     """Return the priced plan of a query, without touching data."""
-    return plan_of(ask(sql, schema), schema, target, tariff, settings or PlanSettings())
+    return plan_of(ask(sql, schema), schema, target, terms, settings or PlanSettings())

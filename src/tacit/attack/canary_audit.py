@@ -3,8 +3,8 @@
 One run: the number of guesses follows from the number of canaries, and is fixed before any score is looked at; taking
 the best of several numbers of guesses would not be a bound. Where the noise is known to be Gaussian, the same guesses
 refute Gaussian trade-off curves (f-DP), which shows more; a training with other noise may be as private as claimed and
-have no such curve, so this audit judges claims about Gaussian noise alone. Independent runs: each training has one canary, and a
-threshold that is found on one half of them is measured on the other.
+have no such curve, so this audit judges claims about Gaussian noise alone. Independent runs: each training has one
+canary, and a threshold that is found on one half of them is measured on the other.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def _compose(lines: list[str], relation: Relation | None) -> Event:
                 raise type(error)(f"line {number}: {error.message}") from error
     if not read:
         raise EmptyInput("the file contains no event; write one per line", name="file")
-    return read[0] if len(read) == 1 else events.Composed(tuple(read))
+    return events.composed(read)
 
 
 def _lines(file: Path) -> list[str]:

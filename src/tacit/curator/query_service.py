@@ -24,13 +24,13 @@ from tacit import pipeline
 from tacit.curator.engine_registry import EngineRegistry
 from tacit.curator.table_links import linked_tables
 from tacit.ledger import Ledger, LedgerBudget, Scope
-from tacit.ledger.accounts import SumAccount
 from tacit.ledger.refusals import way_to_delta
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.pipeline import STALE_PLAN, ZERO_COST
 from tacit.privacy.errors import CatalogChanged, NotAllowed
 from tacit.privacy.tables import Schema, Table
 from tacit.query import (
+    BudgetTerms,
     Plan,
     PlanSettings,
     Preview,
@@ -39,7 +39,6 @@ from tacit.query import (
     Question,
     Release,
     Target,
-    Tariff,
     ask,
     plan_of,
 )
@@ -59,10 +58,10 @@ Key = tuple[str, Target, str]
 
 @dataclass(frozen=True, slots=True)
 class CachedPlan:
-    """A plan, and the schema and tariff that it was made for."""
+    """A plan, and the schema and terms that it was made for."""
 
     schema: Schema
-    tariff: Tariff
+    terms: BudgetTerms
     plan: Plan
 
 
@@ -127,11 +126,11 @@ class QueryService:
             for name in named_tables(spec.sql) if self.visible is not None else ():
                 self._resolution_schema.table(name)
         question = made.plan.question if made is not None else ask(spec.sql, self._resolution_schema)
-        tariff = self._tariff(question)
-        if made is not None and made.tariff == tariff:
+        terms = self._terms(question)
+        if made is not None and made.terms == terms:
             return made.plan
-        plan = plan_of(question, self.schema, spec.target, tariff, spec.settings)
-        return self.plans.put(key, CachedPlan(self.schema, tariff, plan))
+        plan = plan_of(question, self.schema, spec.target, terms, spec.settings)
+        return self.plans.put(key, CachedPlan(self.schema, terms, plan))
 
     def preview(self, spec: QuerySpec, plan: Plan | None = None) -> Preview:
         """Return the exact charge of a query and whether it fits the budget; reads no row."""
@@ -203,12 +202,10 @@ class QueryService:
                 commands.setdefault(group, f"tacit table edit {quote(table.name)} --dataset {quote(dataset)}")
         return list(commands.values())
 
-    def _tariff(self, question: Question) -> Tariff:
+    def _terms(self, question: Question) -> BudgetTerms:
         """Return the relation and delta that the budget of a query allows."""
         row = self.ledger.row_of(Scope(self._dataset(question)))
-        return Tariff(
-            row.cap.relation, SumAccount.of(row.cap).slice, "" if row.cap.delta else f"; or {way_to_delta(row)}"
-        )
+        return BudgetTerms.of(row.cap, "" if row.cap.delta else f"; or {way_to_delta(row)}")
 
 
 class _VisibleSchema(Schema):

@@ -68,7 +68,8 @@ class ChargeRequest:
     epochs: tuple[str, ...] = ()
     purpose: str = ""
     key: str | None = None
-    is_plan: bool = False
+    is_refundable: bool = False
+    """Whether steps that are not run can be refunded; `is_plan` in the journal."""
     plan_sha256: str | None = None
     """Digest of the plan, if it is known; an idempotency key is bound to it."""
     data_version: str | None = None
@@ -91,7 +92,7 @@ class ChargeRequest:
             "dataset": self.dataset,
             "epochs": list(self.epochs),
             "event": self.event.to_dict(),
-            "is_plan": self.is_plan,
+            "is_plan": self.is_refundable,
             "plan_sha256": self.plan_sha256,
         }
 
@@ -109,7 +110,7 @@ class CapPrices:
     def amounts(self, cap: Cap) -> Amounts:
         """Return what a scope with this cap is charged."""
         if cap not in self._amounts:
-            self._amounts[cap] = filter_of(cap).price(self.measured, as_plan=self.request.is_plan)
+            self._amounts[cap] = filter_of(cap).price(self.measured, as_plan=self.request.is_refundable)
         return self._amounts[cap]
 
 
@@ -137,7 +138,9 @@ def reserve(transaction: LedgerTransaction, prices: CapPrices, token: Callable[[
         },
     )
     issued_at = time_of(record.at_us)
-    return Permit(permit_id, request.event, cost, issued_at, request.dataset, request.purpose, charged, request.is_plan)
+    return Permit(
+        permit_id, request.event, cost, issued_at, request.dataset, request.purpose, charged, request.is_refundable
+    )
 
 
 def charged_cost(dataset: ScopeRow, prices: CapPrices) -> Cost:
@@ -237,8 +240,8 @@ def refundable(transaction: LedgerTransaction, permit_id: str, ran: Event) -> tu
     """Return the permit of a plan of which `ran` was run, and the caps of its scopes; raise if it has no refund."""
     row, record = transaction.permit(permit_id)
     permit = permit_of(record)
-    if not permit.is_plan:
-        raise InvalidInput("only what was reserved as a plan (plan=True) can be refunded", name="permit")
+    if not permit.is_refundable:
+        raise InvalidInput("only what was reserved with refundable=True can be refunded", name="permit")
     if row.state != "reserved" or row.is_refunded:
         what = "refunded" if row.is_refunded else "committed"
         raise AlreadySettled(f"permit {permit_id} was {what} before; refund once, before commit", name="permit")
@@ -293,7 +296,7 @@ def permit_of(record: Record) -> Permit:
         dataset=body["dataset"],
         purpose=body["purpose"],
         charged={Scope.from_key(key): amounts_from_json(amounts) for key, amounts in body["charged"].items()},
-        is_plan=body["is_plan"],
+        is_refundable=body["is_plan"],
     )
 
 

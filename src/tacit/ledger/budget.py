@@ -285,12 +285,12 @@ class Budget:
         key: str | None = None,
         plan: str | None = None,
         data_version: str | None = None,
-        is_refundable: bool = False,
+        refundable: bool = False,
     ) -> Permit:
         """Charge an event before it is run; `commit` records its end, `annotate` its progress.
 
         `key`, `plan` and `data_version` are as for `Ledger.reserve`; a budget in memory keeps no keys. With
-        `is_refundable` a ledger charges the event step by step where its filter does, for `refund`.
+        `refundable` a ledger charges the event step by step where its filter does, for `refund`.
         """
         if key is not None:
             raise InvalidInput("a budget in memory keeps no keys; leave key= out, or use a ledger's", name="key")

@@ -180,10 +180,10 @@ class Ledger(StoredJournal):
         *,
         analyst: str | Sequence[str] | None = None,
         epochs: Sequence[str] = (),
-        plan: bool = False,
+        refundable: bool = False,
     ) -> Cost:
         """Return what `reserve` would charge the data set, and spend nothing."""
-        prices = _prices(dataset, event, analyst, epochs, plan=plan)
+        prices = _prices(dataset, event, analyst, epochs, refundable=refundable)
         whole = self._view(lambda transaction: admission.scope_rows(transaction, prices.request))[0]
         return admission.charged_cost(whole, prices)
 
@@ -205,19 +205,19 @@ class Ledger(StoredJournal):
         epochs: Sequence[str] = (),
         purpose: str = "",
         key: str | None = None,
-        plan: bool = False,
-        question: str | None = None,
+        refundable: bool = False,
+        plan: str | None = None,
         data_version: str | None = None,
     ) -> Permit:
         """Charge an event to the data set, each named analyst and each epoch, or raise and charge none.
 
         The same `key` with the same request gives the same permit and charges nothing again, until that permit is
-        committed, refunded or annotated (AlreadySettled). `question` and `data_version` are what `commit` calls `plan`
-        and `data_version`; name them with a key, so that the key cannot pay for another question (KeyReused).
-        With `plan` the event is charged step by step, and steps that are not run can be refunded (`refund`).
+        committed, refunded or annotated (AlreadySettled). `plan` and `data_version` are those of `commit`; name
+        them with a key, so that the key cannot pay for another plan (KeyReused). A `refundable` event is charged step
+        by step, and steps that are not run can be refunded (`refund`).
         """
-        bound_to = _bound_to(question, data_version)
-        prices = _prices(dataset, event, analyst, epochs, bound_to, purpose, key, plan=plan)
+        bound_to = _bound_to(plan, data_version)
+        prices = _prices(dataset, event, analyst, epochs, bound_to, purpose, key, refundable=refundable)
         scopes = prices.request.scopes
         if not self._caps_seen.keys() >= set(scopes):
             self._see(
@@ -374,7 +374,7 @@ def _prices(
     purpose: str = "",
     key: str | None = None,
     *,
-    plan: bool = False,
+    refundable: bool = False,
 ) -> CapPrices:
     """Check the arguments of a charge and return what prices it."""
     plain = measure(event).event
@@ -391,7 +391,7 @@ def _prices(
             _names("epoch", (epochs,) if isinstance(epochs, str) else epochs),
             texts.note("purpose", purpose),
             None if key is None else texts.key(key),
-            truth_value("plan", plan),
+            truth_value("refundable", refundable),
             *bound_to,
         )
     )

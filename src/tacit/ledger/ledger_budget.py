@@ -96,7 +96,7 @@ class LedgerBudget(Budget):
         key: str | None = None,
         plan: str | None = None,
         data_version: str | None = None,
-        is_refundable: bool = False,
+        refundable: bool = False,
     ) -> Permit:
         """Admit an event and charge it, or raise BudgetExceeded and charge nothing."""
         return self._ledger.reserve(
@@ -106,8 +106,8 @@ class LedgerBudget(Budget):
             epochs=self._epochs,
             purpose=purpose,
             key=key,
-            plan=is_refundable,
-            question=plan,
+            refundable=refundable,
+            plan=plan,
             data_version=data_version,
         )
 

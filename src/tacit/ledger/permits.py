@@ -86,7 +86,8 @@ class Permit:
     dataset: str = ""
     purpose: str = ""
     charged: Mapping[Scope, Amounts] = field(default_factory=dict, hash=False)
-    is_plan: bool = False
+    is_refundable: bool = False
+    """Whether steps that are not run can be refunded (`Ledger.refund`)."""
 
     @property
     def scopes(self) -> tuple[Scope, ...]:

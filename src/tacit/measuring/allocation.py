@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
@@ -25,6 +25,7 @@ from tacit.accounting.closed_forms import sigma_for_rho
 from tacit.accounting.conversions import rho_for
 from tacit.ledger import Budget
 from tacit.ledger.accounts import SumAccount
+from tacit.ledger.caps import Cap
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.privacy.errors import InvalidInput, NeedsDelta
 from tacit.privacy.numbers import DEFAULT_LEVEL, Real, positive, rounded_down
@@ -35,6 +36,21 @@ MARGIN: Final = 1 - 2.0**-40
 
 Law: TypeAlias = Literal["Laplace", "Gaussian"]
 Noise: TypeAlias = Laplace | Gaussian
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetTerms:
+    """What a budget allows one release: its relation, and the delta that the release may take of it (0: none)."""
+
+    relation: Relation = Relation.ADD_REMOVE
+    delta: float = 0.0
+    way_to_delta: str = field(default="", compare=False)
+    """How a budget without a delta gets one, as the end of a sentence."""
+
+    @classmethod
+    def of(cls, cap: Cap, way_to_delta: str = "") -> BudgetTerms:
+        """Return the terms of a budget with a cap."""
+        return cls(cap.relation, SumAccount.of(cap).slice, way_to_delta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +67,16 @@ class Allocation:
     @classmethod
     def of(cls, budget: Budget, epsilon: object = None, rho: object = None, rows_per_unit: int = 1) -> Allocation:
         """Return the allocation of a release that asks a budget for either epsilon or rho."""
+        return cls.within(BudgetTerms.of(budget.cap), epsilon, rho, rows_per_unit)
+
+    @classmethod
+    def within(
+        cls, terms: BudgetTerms, epsilon: object = None, rho: object = None, rows_per_unit: int = 1
+    ) -> Allocation:
+        """Return the allocation of a release that asks for either epsilon or rho, rounded down."""
         if (epsilon is None) == (rho is None):
             raise InvalidInput("pass exactly one of epsilon= and rho=", name="epsilon")
-        whole = cls(budget.cap.relation, delta=SumAccount.of(budget.cap).slice, rows_per_unit=rows_per_unit)
+        whole = cls(terms.relation, delta=terms.delta, rows_per_unit=rows_per_unit)
         if rho is not None:
             return replace(whole, rho=float(positive("rho", rho)) * MARGIN)
         return replace(whole, epsilon=Fraction(rounded_down(positive("epsilon", epsilon))))

@@ -28,9 +28,9 @@ from fractions import Fraction
 from typing import Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.mechanisms.grid import Grid
+from tacit.privacy.arrays import Numbers
 
 SUM_STEPS: Final = 2**20
 MEAN_STEPS: Final = 2**20
@@ -66,8 +66,6 @@ PLACES: Final = (-0.5, 0.0, 0.5)
 """Positions in the interval of the mean, whose ends are -1 and 1, around which draws of variances are made."""
 
 SPREADS: Final = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
-
-Numbers = NDArray[np.float64]
 
 
 class Scale(Protocol):

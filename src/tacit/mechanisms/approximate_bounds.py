@@ -66,6 +66,8 @@ LEARNING_WEIGHT: Final = 0.5
 LEARNING_BINS: Final = 64
 LEARNING_SCALE: Final = Fraction(1, 2**20)
 """The number of bins of each sign, and the width of the first, for unknown values: up to 2^43."""
+UNLEARNED: Final = (-1, 1)
+"""The stand-in for bounds in a plan until they are learned."""
 LEARNT: Final = (
     "the bounds of {name} were learnt from the data, {lower} to {upper}; values beyond them are moved to the nearer "
     "one, and intervals do not count that; up to {limit} with similar values (within a factor of two) may lie beyond "
@@ -192,8 +194,9 @@ class ApproximateBounds(Mechanism):
         return self._range(self._vector(counts))[1]
 
     def learn(self, counts: Any, source: RandomSource) -> tuple[LearnedBounds, bool]:
-        """Return the released range, and whether it is more than a guess."""
-        return self._range(np.asarray(self.noise.release(counts, source=source), dtype=np.float64))
+        """Return the released range, and whether it is a guess: no bin stands out, or only the bins next to 0."""
+        found, stands_out = self._range(np.asarray(self.noise.release(counts, source=source), dtype=np.float64))
+        return found, not stands_out or self.is_next_to_zero(found)
 
     def _vector(self, counts: Any) -> NDArray[np.float64]:
         array = np.asarray(vector_of(counts, "counts"), dtype=np.float64)

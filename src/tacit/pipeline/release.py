@@ -139,14 +139,14 @@ def preview(plan: ReleasePlan[T], budget: Budget) -> Quote:
     return Quote(cost.epsilon, cost.delta, cost.rho, is_released, remaining, why, budget.payer)
 
 
-def begin(plan: _Chargeable, budget: Budget, options: ReleaseOptions, *, is_refundable: bool = False) -> Permit:
+def begin(plan: _Chargeable, budget: Budget, options: ReleaseOptions, *, refundable: bool = False) -> Permit:
     """Charge a plan that is released in steps (`StepAnchor`), and return its permit.
 
-    With `is_refundable`, steps that are not run can be refunded (`Budget.refund`).
+    With `refundable`, steps that are not run can be refunded (`Budget.refund`).
     """
     plan.check()
     begin_charge()
-    return budget.reserve(plan.event, options.purpose or plan.label, is_refundable=is_refundable)
+    return budget.reserve(plan.event, options.purpose or plan.label, refundable=refundable)
 
 
 def release(plan: ReleasePlan[T], budget: Budget, options: ReleaseOptions) -> Released[T]:

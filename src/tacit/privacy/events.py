@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import partial
@@ -477,6 +477,11 @@ def _parameters(event: Event) -> dict[str, Any]:
 
 def _written_name(field_name: str) -> str:
     return "relation" if field_name == "under" else field_name
+
+
+def composed(events: Sequence[Event]) -> Event:
+    """Return the composition of events; a single one as it is."""
+    return events[0] if len(events) == 1 else Composed(tuple(events))
 
 
 def describe_non_event(value: object) -> str:

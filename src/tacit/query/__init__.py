@@ -1,7 +1,7 @@
 """Private SQL: a question becomes a priced plan, and with the ledger's permit an answer with noise.
 
     question = ask(sql, schema)                                   # no data touched
-    plan = plan_of(question, schema, Target(epsilon=0.5), Tariff(), PlanSettings())
+    plan = plan_of(question, schema, Target(epsilon=0.5), BudgetTerms(), PlanSettings())
     noisy = run(plan, engine, salt)                               # only with a permit for plan.event
     Release(plan, noisy, cost, permits).rows
 
@@ -9,7 +9,8 @@ The passes are one file each, and `planner` calls them in their order. Payment i
 rows to the engines.
 """
 
-from tacit.query.allocation import Target, Tariff
+from tacit.measuring.allocation import BudgetTerms
+from tacit.query.allocation import Target
 from tacit.query.options import PlanOptions, QueryOptions, QuerySpec, RunOptions
 from tacit.query.plan import Plan, PlanSettings
 from tacit.query.planner import ask, plan_of
@@ -19,6 +20,7 @@ from tacit.query.release_plan import QueryRelease
 from tacit.query.run import Noisy, run
 
 __all__ = [
+    "BudgetTerms",
     "Noisy",
     "Plan",
     "PlanOptions",
@@ -31,7 +33,6 @@ __all__ = [
     "Release",
     "RunOptions",
     "Target",
-    "Tariff",
     "ask",
     "plan_of",
     "run",

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice
@@ -30,13 +30,12 @@ from typing import Final
 
 import numpy as np
 
-from tacit.measuring.allocation import MARGIN, Allocation, Noise, noises
-from tacit.mechanisms import ApproximateBounds, Exponential, Gaussian, KeySelection, Laplace
+from tacit.measuring.allocation import Allocation, BudgetTerms, Noise, noises
+from tacit.mechanisms import ApproximateBounds, Exponential, KeySelection, Laplace
 from tacit.mechanisms.approximate_bounds import LEARNING_WEIGHT
 from tacit.privacy.errors import InvalidInput, NeedsDelta, OutOfRange
-from tacit.privacy.events import Composed, Event, Repeated
+from tacit.privacy.events import Event, Repeated, composed
 from tacit.privacy.numbers import DEFAULT_LEVEL, positive, rounded_down, rounded_up
-from tacit.privacy.units import Relation
 from tacit.query.contribution import Bounding
 from tacit.query.disjoint_conditions import disjoint_families
 from tacit.query.keys import Domain
@@ -46,16 +45,6 @@ from tacit.query.private_choices import WEIGHT, PrivateChoice
 WANTED_MAX: Final = 1e18
 """The largest price that is computed with; far above any budget."""
 EPSILON_MIN, EPSILON_MAX = 1e-6, 1e6
-
-
-@dataclass(frozen=True, slots=True)
-class Tariff:
-    """What a budget allows: its relation, and the delta that one question may take of it (0: none)."""
-
-    relation: Relation = Relation.ADD_REMOVE
-    delta: float = 0.0
-    way_to_delta: str = field(default="", compare=False)
-    """How a budget without a delta gets one, as the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,20 +135,22 @@ class QueryPrice:
         return float((interval.high - interval.low)[0]) / 2
 
 
-def allocate(items: ReleaseItems, target: Target, tariff: Tariff, width: Callable[[QueryPrice], float]) -> QueryPrice:
+def allocate(
+    items: ReleaseItems, target: Target, terms: BudgetTerms, width: Callable[[QueryPrice], float]
+) -> QueryPrice:
     """Return the price of a question for what was asked; `width` gives the half-width that `error` is about."""
-    if items.selects_keys and not tariff.delta:
+    if items.selects_keys and not terms.delta:
         raise NeedsDelta(
             "the keys of this query are not public, and showing them needs a budget with a delta above 0",
             accepted='list them (keys={"city": ["Bern", "Basel"]}, --keys city=Bern,Basel) or declare the categories '
-            f"of their columns{tariff.way_to_delta}",
+            f"of their columns{terms.way_to_delta}",
         )
-    delta = tariff.delta if target.delta is None else target.delta
+    delta = terms.delta if target.delta is None else target.delta
     if target.rho is not None:
-        return _divide(items, Allocation(items.bounding.relation, rho=target.rho * MARGIN), delta)
+        return _divide(items, Allocation.within(terms, rho=target.rho), delta)
 
     def for_epsilon(epsilon: float) -> QueryPrice:
-        return _divide(items, Allocation(items.bounding.relation, Fraction(epsilon), delta=tariff.delta), delta)
+        return _divide(items, Allocation.within(terms, epsilon), delta)
 
     if target.epsilon is not None:
         return for_epsilon(target.epsilon)
@@ -202,8 +193,7 @@ def _divide(items: ReleaseItems, allocation: Allocation, delta: float) -> QueryP
         one = part.repeated(groups).pure_epsilon
         selection = KeySelection(one, rounded_down(Fraction(delta) / groups), relation=relation)
         events.append(_repeat(selection.event, items.bounding.groups))  # which counts both groups of a replaced unit
-    event = events[0] if len(events) == 1 else Composed(tuple(events))
-    return QueryPrice(measured, tuple(choices), selection, bounds, event)
+    return QueryPrice(measured, tuple(choices), selection, bounds, composed(events))
 
 
 def _score_sensitivity(choice: PrivateChoice, bounding: Bounding) -> int:
@@ -235,8 +225,12 @@ def is_better_apart(apart: QueryPrice, together: QueryPrice, domains: Sequence[D
     finest = math.prod(len(one.values) for one in domains)
     summed = len(sets) * finest / sum(cells)  # how many finest groups are added up for a number, on average
     pairs = zip(apart.noises, together.noises, strict=True)
-    return math.fsum(math.log(_variance(one) / (_variance(other) * summed)) for one, other in pairs) < 0
+    return math.fsum(math.log(_smooth_variance(one) / (_smooth_variance(other) * summed)) for one, other in pairs) < 0
 
 
-def _variance(noise: Laplace | Gaussian) -> float:
+def _smooth_variance(noise: Noise) -> float:
+    """Return the variance of a noise of real numbers; `measuring.intervals.variance` is that of noise on whole numbers.
+
+    The two differ where epsilon is far above 1. Plans are chosen by this one, and their digests are stored.
+    """
     return float(noise.scale) ** 2 * (2 if isinstance(noise, Laplace) else 1)

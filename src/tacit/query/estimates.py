@@ -24,10 +24,8 @@ from tacit.query.run import Noisy
 from tacit.query.scratch_database import array_of, evaluate
 from tacit.query.whole_numbers import add_exact, axis_sums, scale_exact
 
-Numbers = NDArray[Any]
 
-
-def estimate_values(estimate: Estimate, measures: Sequence[Numbers], kind: Kind) -> Numbers:
+def estimate_values(estimate: Estimate, measures: Sequence[NDArray[Any]], kind: Kind) -> NDArray[Any]:
     """Return the values of an aggregate for each group (or each simulated draw), from arrays of all measures."""
     if is_ratio(estimate):
         return FUNCTIONS[estimate.function](estimate.grids, ratio_sums(estimate, measures))
@@ -47,12 +45,12 @@ def is_ratio(estimate: Estimate) -> bool:
     return estimate.function in FUNCTIONS
 
 
-def ratio_sums(estimate: Estimate, measures: Sequence[Numbers]) -> list[NDArray[np.float64]]:
+def ratio_sums(estimate: Estimate, measures: Sequence[NDArray[Any]]) -> list[NDArray[np.float64]]:
     """Return the sums of a ratio, from arrays of all measures."""
     return [measures[place].astype(np.float64) for place in estimate.measures]
 
 
-def _halve_to_even(total: Numbers) -> Numbers:
+def _halve_to_even(total: NDArray[Any]) -> NDArray[Any]:
     """Return a sum that was counted in halves as whole numbers, halves rounded to even."""
     half = total >> 1
     return np.asarray(half + (total & half & 1))

@@ -17,7 +17,7 @@ from sqlglot import exp
 from tacit.engines.protocol import Columns
 from tacit.mechanisms.approximate_bounds import LEARNING_BINS as BINS
 from tacit.mechanisms.approximate_bounds import LEARNING_SCALE as SCALE
-from tacit.mechanisms.approximate_bounds import ApproximateBounds
+from tacit.mechanisms.approximate_bounds import UNLEARNED, ApproximateBounds
 from tacit.mechanisms.randomness import RandomSource
 from tacit.privacy.tables import Kind
 from tacit.query.aggregates import MOMENTS, RANKED, Aggregate
@@ -25,7 +25,7 @@ from tacit.query.expressions import BOUNDED_BELOW, Expression, Range
 from tacit.query.question import Question
 from tacit.query.scalars import clamp
 
-UNKNOWN: Final = Range(Fraction(-1), Fraction(1))
+UNKNOWN: Final = Range(*map(Fraction, UNLEARNED))
 """The stand-in for a range until it is learnt."""
 
 WIDEST: Final = Range(-SCALE * 2 ** (BINS - 1), SCALE * 2 ** (BINS - 1))
@@ -84,15 +84,12 @@ def with_ranges(question: Question, ranges: dict[str, Range]) -> Question:
 
 
 def learn_range(mechanism: ApproximateBounds, columns: Columns, source: RandomSource) -> tuple[Range, bool]:
-    """Release the range of a value from the weights of its bins, and whether it is a guess.
-
-    It is one where no bin stands out, or only the bins next to 0.
-    """
+    """Release the range of a value from the weights of its bins, and whether it is a guess."""
     counts = np.zeros(2 * BINS, dtype=np.int64)
     for place, weight in zip(columns["cell"], columns["w"], strict=True):
         counts[int(place) + BINS] = int(weight)
-    found, stands_out = mechanism.learn(counts, source)
-    return Range(found.lower, found.upper), not stands_out or mechanism.is_next_to_zero(found)
+    found, is_guess = mechanism.learn(counts, source)
+    return Range(found.lower, found.upper), is_guess
 
 
 def _needs_range(aggregate: Aggregate, value: Expression) -> bool:

@@ -1,7 +1,7 @@
 """The passes of private SQL, in their order: a query becomes a priced plan, without touching data.
 
-`ask` reads the SQL, `plan_of` decides how it is answered and what that costs: its tariff is that of the question's data
-set. Each line of `ask`, `plan_of` and `_Planner.groups` is one pass:
+`ask` reads the SQL, `plan_of` decides how it is answered and what that costs, on the terms of its data set's budget.
+Each line of `ask`, `plan_of` and `_Planner.groups` is one pass:
 
     parse           text                       one SELECT of bounded size
     question        SELECT, schema             keys and aggregates, over rows that belong to one unit each (`resolve`)
@@ -29,11 +29,19 @@ import numpy as np
 from sqlglot import exp
 
 from tacit.ledger.answer_storage import require_storable
+from tacit.measuring.allocation import BudgetTerms
 from tacit.privacy.errors import NotAllowed, NotSQL, TooLarge, TooWide
 from tacit.privacy.numbers import DEFAULT_LEVEL
 from tacit.privacy.tables import Limits, Schema
 from tacit.query import postprocess, rewrite
-from tacit.query.allocation import QueryPrice, ReleaseItems, Target, Tariff, allocate, group_counts, is_better_apart
+from tacit.query.allocation import (
+    QueryPrice,
+    ReleaseItems,
+    Target,
+    allocate,
+    group_counts,
+    is_better_apart,
+)
 from tacit.query.contribution import Bounding, bound_contribution
 from tacit.query.keys import Domain, public_domains
 from tacit.query.learned_bounds import UNKNOWN, WIDEST, unbounded_values, with_ranges
@@ -61,12 +69,12 @@ def ask(sql: object, schema: Schema) -> Question:
 
 
 @refuse_deep_nesting
-def plan_of(question: Question, schema: Schema, target: Target, tariff: Tariff, settings: PlanSettings) -> Plan:
+def plan_of(question: Question, schema: Schema, target: Target, terms: BudgetTerms, settings: PlanSettings) -> Plan:
     """Turn a question into a priced plan that can be run for any data."""
     _require_shallow(_trees(question))
     postprocess.require_evaluable(question)
     domains = public_domains(question, settings.keys or {})
-    planner = _Planner(question, domains, _owner_limits(question, schema), target, tariff, settings)
+    planner = _Planner(question, domains, _owner_limits(question, schema), target, terms, settings)
     plan = planner.grouping_sets() if question.sets else planner.groups()
     _require_runnable(plan)
     if plan.missing:
@@ -82,7 +90,7 @@ class _Planner:
     domains: tuple[Domain, ...] | None
     owner: Limits
     target: Target
-    tariff: Tariff
+    terms: BudgetTerms
     settings: PlanSettings
 
     def groups(self) -> Plan:
@@ -173,7 +181,7 @@ class _Planner:
         return groups
 
     def _bounding(self, groups: int | None) -> Bounding:
-        limits, relation = self.settings.limits, self.tariff.relation
+        limits, relation = self.settings.limits, self.terms.relation
         bounding = bound_contribution(self.question, groups, self.owner, limits, relation)
         return replace(bounding, merges_rest=True) if self.settings.other and self.domains is None else bounding
 
@@ -202,7 +210,7 @@ class _Planner:
                 )
             return _half_width(price, answers, level)
 
-        return allocate(items, self.target, self.tariff, width)
+        return allocate(items, self.target, self.terms, width)
 
 
 def _half_width(price: QueryPrice, answers: Sequence[AnswerSource], level: float) -> float:

@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 from tacit.measuring.allocation import Allocation, Noise
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import SeededSource
-from tacit.privacy.events import Event
+from tacit.privacy.arrays import Numbers
+from tacit.privacy.events import Event, composed
 from tacit.privacy.numbers import DEFAULT_LEVEL
 from tacit.stats.cells import Partition
 from tacit.stats.cumulative_counts import cumulative_counts, noise_widths
 from tacit.stats.rows import Cut, Rows, Term, group_keys
-from tacit.stats.statistic import Noisy, compose, few_rows_warning, noise_in_words
+from tacit.stats.statistic import Noisy, few_rows_warning, noise_in_words
 
 FAN: Final = 16
 TOP_MAX: Final = 64
@@ -36,8 +37,6 @@ TOP_MAX: Final = 64
 
 DRAWN_MAX: Final = 4_000_000
 DRAWS_MAX: Final = 2000
-
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class NoisyTree:
     @property
     def event(self) -> Event:
         """The event of all levels."""
-        return compose([noise.event for noise in self.noises])
+        return composed([noise.event for noise in self.noises])
 
     @property
     def line(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Numbers = NDArray[np.float64]
+from tacit.privacy.arrays import Numbers
 
 
 def cumulative_counts(counts: NDArray[Any]) -> Numbers:

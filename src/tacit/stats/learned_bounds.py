@@ -24,6 +24,7 @@ from tacit.mechanisms.approximate_bounds import (
     LEARNING_BINS,
     LEARNING_SCALE,
     LEARNING_WEIGHT,
+    UNLEARNED,
     ApproximateBounds,
 )
 from tacit.mechanisms.mechanism import Interval
@@ -36,7 +37,7 @@ from tacit.privacy.tables import Kind
 from tacit.stats.rows import Cut, Rows, Term
 from tacit.stats.statistic import Noisy, StatisticPlan
 
-PLACEHOLDER: Final = Bounds(-1, 1)
+PLACEHOLDER: Final = Bounds(*UNLEARNED)
 """The bounds in a plan until they are learnt."""
 
 
@@ -79,14 +80,13 @@ class Learning:
         return (self.mechanism.warning(self.column, lower, upper, is_guess=not all(stands_out)),)
 
     def release(self, rows: Rows, source: RandomSource) -> tuple[float, float, bool]:
-        """Return the bounds, integers for integers, and whether they are more than a guess or the bin of zeros."""
+        """Return the bounds, integers for integers, and whether they are more than a guess."""
         (counts,) = rows.sums([Term()], (self.cut,), [self.column])
-        found, stands_out = self.mechanism.learn(counts, source)
-        stands_out = stands_out and not self.mechanism.is_next_to_zero(found)
+        found, is_guess = self.mechanism.learn(counts, source)
         if self.kind is Kind.INTEGER:
             low, high = math.ceil(found.lower), math.floor(found.upper)
-            return float(min(low, high)), float(max(low, high)), stands_out
-        return float(found.lower), float(found.upper), stands_out
+            return float(min(low, high)), float(max(low, high)), not is_guess
+        return float(found.lower), float(found.upper), not is_guess
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class StatisticWithLearntBounds(StatisticPlan):  # its name is a part of digests
     def lines(self) -> tuple[str, ...]:
         learnt = [
             f"{part.line}; found: {low:g} to {high:g}"
-            for part, (low, high) in zip(self.parts, self.found or [(-1.0, 1.0)] * len(self.parts), strict=True)
+            for part, (low, high) in zip(self.parts, self.found or [UNLEARNED] * len(self.parts), strict=True)
         ]
         return (*learnt, *self.plan.lines)
 

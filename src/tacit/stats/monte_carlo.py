@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.measuring.allocation import Noise
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.randomness import words
 from tacit.mechanisms.simulation import SeededSource
+from tacit.privacy.arrays import Numbers
 from tacit.stats.statistic import Noisy, NoisySums, to_bytes
 
 GRID: Final = 128
@@ -27,8 +27,6 @@ FEW: Final = 12.0
 PROBABILITY_MIN: Final = 1e-9
 TAIL_MIN: Final = 1e-300
 _BITS: Final = 53
-
-Numbers = NDArray[np.float64]
 
 
 class MonteCarlo:

@@ -30,11 +30,12 @@ import numpy as np
 
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
-from tacit.privacy.events import Event
+from tacit.privacy.arrays import Numbers
+from tacit.privacy.events import Event, composed
 from tacit.stats.moments import FUNCTIONS, square
-from tacit.stats.monte_carlo import MonteCarlo, Numbers, interval_where, noise_variance, p_value
+from tacit.stats.monte_carlo import MonteCarlo, interval_where, noise_variance, p_value
 from tacit.stats.rows import ColumnSteps, Rows
-from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, compose, release_sums
+from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, release_sums
 
 DRAWS: Final = 4_999
 """The number of draws from the null hypothesis; no p-value is below 1 / (DRAWS + 1)."""
@@ -82,7 +83,7 @@ class Hypothesis(StatisticPlan):
 
     @property
     def event(self) -> Event:
-        return compose([part.noise.event for part in self.parts])
+        return composed([part.noise.event for part in self.parts])
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -34,12 +34,9 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.measuring.intervals import Summand
-
-Numbers = NDArray[np.float64]
-Whole = NDArray[np.int64]
+from tacit.privacy.arrays import Numbers, Whole
 
 BITS: Final = 16
 SPLIT: Final = 20

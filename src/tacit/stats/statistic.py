@@ -24,7 +24,7 @@ from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds, clamping_in_words
-from tacit.privacy.events import Composed, Event
+from tacit.privacy.events import Event
 from tacit.privacy.figures import grouped
 from tacit.stats.cells import Partition
 from tacit.stats.rows import ColumnSteps, Cut, NoRows, Rows, Term
@@ -201,11 +201,6 @@ def release_sums(parts: Sequence[NoisySums], rows: Rows, needs: Sequence[str], s
     """Return noisy sums over the same rows and cells, of rows with a value in the columns `needs`."""
     exact = rows.sums([part.term for part in parts], parts[0].by, needs)
     return tuple(part.noise.release(sums, source=source) for part, sums in zip(parts, exact, strict=True))
-
-
-def compose(events: Sequence[Event]) -> Event:
-    """Return the composition of events; a single one as it is."""
-    return events[0] if len(events) == 1 else Composed(tuple(events))
 
 
 def few_rows_warning(rows: NDArray[Any], width: float, keys: Sequence[Any] | None = None) -> tuple[str, ...]:

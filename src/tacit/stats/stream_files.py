@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.privacy.arrays import Whole
 from tacit.privacy.errors import EngineFailed, InvalidInput
 from tacit.storage.files import sync
 
@@ -33,8 +33,6 @@ MAGIC: Final = b"tacit running total 2\n"
 RECORD: Final = struct.Struct("<q16sI")
 _LENGTH: Final = struct.Struct("<Q")
 _DIGEST: Final = 32
-
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

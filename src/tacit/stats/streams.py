@@ -36,7 +36,6 @@ from types import TracebackType
 from typing import Any, Final, Required, Self, SupportsIndex, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.accounting.conversions import Cost
 from tacit.ledger import Budget, Permit
@@ -48,24 +47,22 @@ from tacit.mechanisms.randomness import SIMULATED, SYSTEM, RandomSource
 from tacit.mechanisms.simulation import SeededSource
 from tacit.pipeline import ReleaseOptions, begin
 from tacit.pipeline.steps import StepAnchor, start_digest, step_digest
+from tacit.privacy.arrays import Whole
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import EmptyInput, Exhausted, InvalidInput, TooLarge, WrongType
-from tacit.privacy.events import Event
+from tacit.privacy.events import Event, composed
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import DEFAULT_LEVEL, level_of, whole
 from tacit.privacy.tables import Kind
 from tacit.stats.array_sums import ArrayColumn
 from tacit.stats.prefix_sums import PrefixSums, SquareRootSums, TreeSums, best_tree, root_error, root_length
 from tacit.stats.rows import ColumnSteps
-from tacit.stats.statistic import compose
 from tacit.stats.stream_files import StateFile, already_exists, decode_state, encode_state, encode_step
 
 HORIZON_MAX: Final = 2**20
 SECRET_BYTES: Final = 32
 SUM_STEPS: Final = 2**16
 """The number of steps of the greatest value of a sum."""
-
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -440,7 +437,7 @@ class _RunningPlan:
     @property
     def event(self) -> Event:
         """The event of all totals together."""
-        return compose([noise.event for noise in self.noises])
+        return composed([noise.event for noise in self.noises])
 
     def check(self) -> None:
         """Raise TooLarge for noise that cannot be sampled, before anything is charged."""

@@ -21,7 +21,7 @@ import pytest
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import PlanSettings, Target, Tariff
+from tacit.query import BudgetTerms, PlanSettings, Target
 from tacit.query.scalars import FUNCTION_NAMES
 from tacit.query.scalars.casts import CAST_KINDS
 from tacit.server.jobs import STEP_S
@@ -300,7 +300,7 @@ class Costs:
     def _planned(self, condition: str) -> tuple[str, dict[str, int] | None, int]:
         if condition not in self._plans:
             sql = f"SELECT COUNT(*) FROM people, numbers WHERE {condition}"
-            plan = plan_sql(sql, Schema(self.tables), Target(epsilon=1.0), Tariff(delta=0.5), PlanSettings())
+            plan = plan_sql(sql, Schema(self.tables), Target(epsilon=1.0), BudgetTerms(delta=0.5), PlanSettings())
             (statement,) = plan.statements
             written = statement.sql(self.place.engine.write)
             self._plans[condition] = written, {"salt": 5} if statement.is_salted else None, plan.steps * self.rows

@@ -17,8 +17,8 @@ from tacit.engines.duckdb import engine as duckdb_engine
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import ForeignKey, Unit
-from tacit.query import Plan
-from tacit.query.allocation import Target, Tariff
+from tacit.query import BudgetTerms, Plan
+from tacit.query.allocation import Target
 from tests.conformance.engines.conftest import PLACES, Place
 from tests.property.query.neighbours import Pair
 from tests.support.plans import plan_sql
@@ -91,7 +91,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def plan_of(sql: str) -> Plan:
-    return plan_sql(sql, SCHEMA, Target(epsilon=1.0), Tariff())
+    return plan_sql(sql, SCHEMA, Target(epsilon=1.0), BudgetTerms())
 
 
 def results(plan: Plan, place: Place) -> list[dict[str, list[Any]]]:

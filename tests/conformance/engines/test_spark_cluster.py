@@ -19,7 +19,7 @@ from tacit.engines import SparkEngine, Source
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import PlanSettings, Target, Tariff, ask, plan_of, run
+from tacit.query import PlanSettings, Target, BudgetTerms, ask, plan_of, run
 
 place, files = sys.argv[1:]
 columns = (Column("u", Kind.INTEGER), Column("k", Kind.TEXT), Column("n", Kind.INTEGER, Bounds(0, 9)))
@@ -30,7 +30,7 @@ first = engine.refresh("visits")
 settings = PlanSettings(Limits(groups_per_unit=3, rows_per_group=3), {"k": ["a", "b"]})
 sql = "SELECT k, COUNT(*), SUM(n) FROM visits GROUP BY k"
 schema = Schema([table])
-plan = plan_of(ask(sql, schema), schema, Target(epsilon=1e9), Tariff(), settings)
+plan = plan_of(ask(sql, schema), schema, Target(epsilon=1e9), BudgetTerms(), settings)
 noisy = run(plan, engine, 7)
 tracker = engine._session.sparkContext.statusTracker()
 executors = {(one.host, one.port) for one in tracker.getExecutorInfos()}

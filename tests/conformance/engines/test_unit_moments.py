@@ -17,8 +17,8 @@ from tacit.engines import UNIT, SparkEngine
 from tacit.engines.duckdb import engine as duckdb_engine
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import ForeignKey, Unit
-from tacit.query import Plan
-from tacit.query.allocation import Target, Tariff
+from tacit.query import BudgetTerms, Plan
+from tacit.query.allocation import Target
 from tests.conformance.engines.conftest import PLACES, Place
 from tests.support.plans import plan_sql
 
@@ -94,8 +94,8 @@ def results(plan: Plan, place: Place) -> list[list[tuple[Any, ...]]]:
 def test_a_unit_outside_of_the_years_1_to_9999_changes_no_result(place: Place, kind: Kind) -> None:
     is_slow = isinstance(place.engine, SparkEngine)
     far = FAR if "postgres" in type(place.engine).__module__ else [one.replace("BC", "(BC)") for one in FAR]
-    questions, tariff = SOME if is_slow else QUESTIONS, Tariff(delta=1e-6)
-    plans = [plan_sql(sql, schema(kind), Target(epsilon=1.0), tariff) for sql in questions]
+    questions, terms = SOME if is_slow else QUESTIONS, BudgetTerms(delta=1e-6)
+    plans = [plan_sql(sql, schema(kind), Target(epsilon=1.0), terms) for sql in questions]
     show(place, kind, [])
     expected = [results(plan, place) for plan in plans]
     for odd in [far] if is_slow else [[one] for one in far]:

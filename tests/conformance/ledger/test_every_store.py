@@ -248,7 +248,7 @@ def test_the_whole_road_of_a_release(ledger: Ledger) -> None:
     request = ledger.file_request("ana", "visits", events.Laplace(0.8), "more")
     ledger.decide(request, granted=True, by="carl")
     ledger.reserve("visits", events.Laplace(0.8), analyst="ana")
-    plan = ledger.reserve("visits", events.Repeated(events.Laplace(0.1), 5), plan=True)
+    plan = ledger.reserve("visits", events.Repeated(events.Laplace(0.1), 5), refundable=True)
     ledger.refund(plan, events.Repeated(events.Laplace(0.1), 1))
     assert ledger.budget("visits").spent().epsilon == pytest.approx(1.15)
     kept = [ledger.keep_finding("visits", {"attack": "linkage"}, permit=one, by="olga") for one in (permit, None)]

@@ -8,7 +8,7 @@ from tacit.engines import Columns
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import PlanSettings, Target, Tariff, run
+from tacit.query import BudgetTerms, PlanSettings, Target, run
 from tests.conformance.engines.conftest import Place
 from tests.conformance.query.engines import place
 from tests.support.plans import plan_sql
@@ -61,7 +61,7 @@ def check_as_many_rows_leave_the_engine_as_there_are_groups(sql: str, engine: st
     there = place(engine)
     there.engine.register(TABLE, there.put("people", TYPES, ROWS), {})
     settings = PlanSettings(Limits(groups_per_unit=2, rows_per_group=2))
-    plan = plan_sql(sql, Schema([TABLE]), Target(epsilon=1.0), Tariff(delta=1e-6), settings)
+    plan = plan_sql(sql, Schema([TABLE]), Target(epsilon=1.0), BudgetTerms(delta=1e-6), settings)
     counting = Counting(there)
     run(plan, counting, 7)  # type: ignore[arg-type]
     assert counting.answers

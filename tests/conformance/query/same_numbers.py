@@ -13,7 +13,7 @@ from bench.queries.exact_results import exact
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Plan, PlanSettings, Target, Tariff
+from tacit.query import BudgetTerms, Plan, PlanSettings, Target
 from tacit.query.expressions import Range
 from tests.conformance.engines.conftest import Place
 from tests.conformance.query.engines import by_key, place, run
@@ -130,7 +130,7 @@ SELECT w, COUNT(*) FROM (SELECT LAG(word) OVER (PARTITION BY u ORDER BY size DES
 
 
 def asked(sql: str, table: Table = TABLE, **limits: int) -> Plan:
-    return plan_sql(sql, Schema([table]), Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings(Limits(**limits)))
+    return plan_sql(sql, Schema([table]), Target(epsilon=1.0), BudgetTerms(delta=1e-6), PlanSettings(Limits(**limits)))
 
 
 def shown(engine: str, table: Table, types: dict[str, str], rows: list[list[Any]]) -> Place:

@@ -55,7 +55,7 @@ def check_generated_questions_give_the_same_numbers(seed: int, engine: str) -> N
     for number in range(QUESTIONS):
         asked = question(seed * 1_000 + number, schema)
         try:
-            plan = plan_sql(asked.sql, schema, asked.target, asked.tariff, asked.settings)
+            plan = plan_sql(asked.sql, schema, asked.target, asked.terms, asked.settings)
         except (QueryRefused, InvalidInput):
             continue
         if not is_settled(plan):

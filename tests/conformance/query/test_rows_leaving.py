@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tacit.privacy.tables import Schema
-from tacit.query import PlanSettings, Target, Tariff, run
+from tacit.query import BudgetTerms, PlanSettings, Target, run
 from tests.conformance.query.engines import OTHERS, place
 from tests.conformance.query.rows_leaving import (
     CITIES,
@@ -40,5 +40,5 @@ def test_the_driver_fetches_no_more_than_that(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(psycopg.Cursor, "fetchall", counted)
     sql = "SELECT city, COUNT(*), SUM(age) FROM people GROUP BY city"
-    run(plan_sql(sql, Schema([TABLE]), Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings()), there.engine, 7)
+    run(plan_sql(sql, Schema([TABLE]), Target(epsilon=1.0), BudgetTerms(delta=1e-6), PlanSettings()), there.engine, 7)
     assert fetched == [CITIES]

@@ -21,7 +21,7 @@ from sqlglot import exp
 from tacit.privacy.errors import InvalidInput, QueryRefused
 from tacit.privacy.tables import Column, Kind, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import PlanSettings, Target, Tariff
+from tacit.query import BudgetTerms, PlanSettings, Target
 from tacit.query.expressions import Expression, Range
 from tacit.query.parse import Text, parse
 from tacit.query.run import add_noise
@@ -201,7 +201,7 @@ def answers(engine: str, signs: Sequence[int]) -> list[tuple[str, Any, str]]:
     there.engine.register(PEOPLE, there.put("people", types, rows), {})
     found = []
     for sql in QUESTIONS:
-        plan = plan_sql(sql, known, Target(epsilon=1.0), Tariff(delta=0.5), PlanSettings())
+        plan = plan_sql(sql, known, Target(epsilon=1.0), BudgetTerms(delta=0.5), PlanSettings())
         results = [
             there.engine.run(one.sql(there.engine.write), {"salt": 5} if one.is_salted else None)
             for one in plan.statements

@@ -23,7 +23,7 @@ from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import Cancelled, EngineFailed, InvalidInput, NoConnection, SourceMissing
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import PlanSettings, Target, Tariff, run
+from tacit.query import BudgetTerms, PlanSettings, Target, run
 from tests.support.plans import plan_sql
 from tests.support.spark_servers import Server, connect_server
 
@@ -82,7 +82,7 @@ def test_a_private_question_is_answered(engine: SparkEngine, tmp_path: Path) -> 
     table = Table("visits", columns, Unit("u"), Limits(rows_per_unit=5))
     engine.register(table, source(engine, f"parquet:{tmp_path}/*.parquet"), {})
     plan = plan_sql(
-        "SELECT COUNT(*), SUM(n) FROM visits", Schema([table]), Target(epsilon=1e9), Tariff(), PlanSettings()
+        "SELECT COUNT(*), SUM(n) FROM visits", Schema([table]), Target(epsilon=1e9), BudgetTerms(), PlanSettings()
     )
     noisy = run(plan, engine, 7)
     assert int(noisy.measures[0][0]) == 200  # five rows of each of forty

@@ -127,7 +127,7 @@ class Client:
                 epochs=self.random.sample(EPOCHS, self.random.randint(1, 2)),
                 purpose=f"question {self.asked}",
                 key=f"key {self.asked}" if self.random.random() < 0.5 else None,
-                plan=plan,
+                refundable=plan,
             )
         except BudgetExceeded:
             return
@@ -141,7 +141,7 @@ class Client:
 
     def refund(self) -> None:
         permit = self._open()
-        if permit and permit.is_plan and permit.id not in self.refunded:
+        if permit and permit.is_refundable and permit.id not in self.refunded:
             assert isinstance(permit.event, events.Repeated)
             self.ledger.refund(permit, events.Repeated(permit.event.event, 4))
             self.refunded.add(permit.id)

@@ -49,11 +49,11 @@ def fill(ledger: Ledger) -> None:
     ledger.create_budget("labs", 1.0)
     first = ledger.reserve("visits", events.Laplace(0.1), analyst="ana", epochs=["2024"], purpose="by month", key="k")
     ledger.commit(first, b"answer one", plan="SELECT 1", data_version="1")
-    plan = ledger.reserve("visits", PLAN, analyst="ana", epochs=["2024"], plan=True)
+    plan = ledger.reserve("visits", PLAN, analyst="ana", epochs=["2024"], refundable=True)
     ledger.refund(plan, events.Repeated(events.Gaussian(90), 4))
     ledger.commit(plan, b"answer two", plan="SELECT 2", data_version="1")
     ledger.annotate(ledger.reserve("labs", events.Laplace(0.25), key="k"), "the worker was killed")
-    ledger.reserve("labs", events.Repeated(events.Laplace(0.01), 5), plan=True)
+    ledger.reserve("labs", events.Repeated(events.Laplace(0.01), 5), refundable=True)
     for granted in (True, False):
         ledger.decide(ledger.file_request("ana", "visits", Cost(0.2, 0, 0), "more"), granted, "carl", "because")
     ledger.file_request("bob", "visits", Cost(0.1, 0, 0), "more")
@@ -68,7 +68,7 @@ def use(ledger: Ledger) -> None:
     with pytest.raises(AlreadySettled):
         ledger.reserve("labs", events.Laplace(0.25), key="k")
     for one in ledger.reservations():
-        if one.permit.is_plan:
+        if one.permit.is_refundable:
             ledger.refund(one.permit, one.permit.event.event)  # type: ignore[attr-defined]
         ledger.commit(one.permit, b"answer", plan=f"plan of {one.permit.id}", data_version="1")
     assert ledger.released("SELECT 1", "1") == b"answer one"

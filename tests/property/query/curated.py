@@ -53,7 +53,7 @@ def check_removal(
     ):
         tally.questions += 1
         try:
-            plan = plan_sql(one.sql, schema, one.target, one.tariff, one.settings)
+            plan = plan_sql(one.sql, schema, one.target, one.terms, one.settings)
         except (QueryRefused, InvalidInput):
             tally.refused += 1
             continue

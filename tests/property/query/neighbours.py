@@ -76,7 +76,7 @@ def trial(seed: int, connection: duckdb.DuckDBPyConnection, questions: int = QUE
         asked = question(seed * 1_000 + number, held.schema)
         tally.questions += 1
         try:
-            plan = plan_sql(asked.sql, held.schema, asked.target, asked.tariff, asked.settings)
+            plan = plan_sql(asked.sql, held.schema, asked.target, asked.terms, asked.settings)
         except (QueryRefused, InvalidInput):
             tally.refused += 1
             continue

@@ -149,7 +149,7 @@ def asked_of(asked: Asked, number: int, connection: duckdb.DuckDBPyConnection, w
     """Put one question to the world that is loaded, and say what came of it."""
     schema = hostile_world(number).schema
     try:
-        plan = plan_sql(asked.sql, schema, asked.target, asked.tariff, asked.settings)
+        plan = plan_sql(asked.sql, schema, asked.target, asked.terms, asked.settings)
     except (QueryRefused, InvalidInput) as error:
         return Outcomes(refused=1, codes=Counter([error.code]))
     check_price(asked, plan)

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tacit.ledger import Budget
-from tacit.ledger.accounts import SumAccount
 from tacit.ledger.caps import Cap
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Kind, Limits, Schema, Table
 from tacit.privacy.units import Relation
-from tacit.query import PlanSettings, Target, Tariff
+from tacit.query import BudgetTerms, PlanSettings, Target
 from tests.property.query.worlds import quoted
 
 NUMBERS: Final = (Kind.INTEGER, Kind.REAL)
@@ -56,9 +55,9 @@ class Asked:
     features: set[str] = field(default_factory=set)
 
     @property
-    def tariff(self) -> Tariff:
+    def terms(self) -> BudgetTerms:
         """What the budget allows a question."""
-        return Tariff(self.cap.relation, SumAccount.of(self.cap).slice)
+        return BudgetTerms.of(self.cap)
 
 
 def question(seed: int, schema: Schema) -> Asked:

@@ -9,8 +9,7 @@ import pytest
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Target, per_unit
-from tacit.query.allocation import Tariff
+from tacit.query import BudgetTerms, Target, per_unit
 from tacit.query.expressions import Range
 from tacit.query.scalars import dates
 from tests.support.memory_engine import MemoryEngine
@@ -50,7 +49,7 @@ def test_a_sum_moves_by_no_more_than_the_noise_is_for_though_a_range_is_wrong(
         ),
     )
     monkeypatch.setattr(per_unit, "outward", Range)
-    plan = plan_sql(sql, Schema([TABLE]), Target(epsilon=1.0), Tariff(delta=1e-6))
+    plan = plan_sql(sql, Schema([TABLE]), Target(epsilon=1.0), BudgetTerms(delta=1e-6))
     found = []
     for units in (range(9), range(8)):
         engine = MemoryEngine()

@@ -157,7 +157,7 @@ def test_work_without_limits_is_noticed(monkeypatch: pytest.MonkeyPatch, seed: i
 def test_a_statement_that_takes_long_for_the_victim_alone_is_noticed() -> None:
     """Whatever the planner's limits are called: the statement of a plan is exchanged for one that it would refuse."""
     asked = asking("SELECT COUNT(*) AS n FROM p AS a")
-    plan = plan_sql(asked.sql, hostile_world(WIDE_WORLD).schema, asked.target, asked.tariff, asked.settings)
+    plan = plan_sql(asked.sql, hostile_world(WIDE_WORLD).schema, asked.target, asked.terms, asked.settings)
     rows = f"tacit_data.p AS a, tacit_data.p AS b, tacit_data.p AS c WHERE a._unit = {VICTIM} AND b._unit = {VICTIM}"
     long = f"SELECT LEAST(COUNT(*), 1) AS m0 FROM {rows} AND CONTAINS(UPPER(a.s || c.s), LOWER(b.s) || '~')"
     slow = replace(plan, statements=(Statement(sqlglot.parse_one(long, dialect="duckdb"), (0,)),))

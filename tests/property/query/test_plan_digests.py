@@ -12,7 +12,7 @@ from tacit.privacy import Bounds, Categories, Unit
 from tacit.privacy.errors import TacitError
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Relation
-from tacit.query import Plan, PlanSettings, Target, Tariff
+from tacit.query import BudgetTerms, Plan, PlanSettings, Target
 from tests.support.plans import plan_sql
 
 COLUMNS = (
@@ -49,12 +49,12 @@ def test_plans_with_equal_digests_release_the_same_numbers_in_the_same_places() 
         limit = draw.choice([None, 1, 2])
         table = Table("t", COLUMNS, Unit("id"), Limits(rows_per_unit=limit), dataset="p")
         aggregates, groups = draw.sample(AGGREGATES, draw.randint(1, 3)), draw.choice(GROUPS)
-        tariff = Tariff(draw.choice(list(Relation)), 0.0)
+        terms = BudgetTerms(draw.choice(list(Relation)), 0.0)
         for _ in range(2):
             draw.shuffle(aggregates)
             sql = f"SELECT {', '.join(aggregates)} FROM t{groups}"
             try:
-                plan = plan_sql(sql, Schema([table]), Target(epsilon=1.0), tariff, PlanSettings())
+                plan = plan_sql(sql, Schema([table]), Target(epsilon=1.0), terms, PlanSettings())
             except TacitError:
                 continue
             planned += 1

@@ -11,7 +11,7 @@ from tacit.engines.protocol import ROWS, SCHEMA, UNIT
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import PlanSettings, Target, Tariff
+from tacit.query import BudgetTerms, PlanSettings, Target
 from tests.support.plans import plan_sql
 
 COUNT = 300_000
@@ -60,7 +60,7 @@ def databases() -> list[duckdb.DuckDBPyConnection]:
 def test_the_number_of_threads_changes_nothing(
     sql: str, limits: Limits, databases: list[duckdb.DuckDBPyConnection]
 ) -> None:
-    plan = plan_sql(sql, Schema([TABLE]), Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings(limits))
+    plan = plan_sql(sql, Schema([TABLE]), Target(epsilon=1.0), BudgetTerms(delta=1e-6), PlanSettings(limits))
     for statement in plan.statements:
         text = statement.sql()
         parameters: dict[str, Any] = {"salt": 11} if "$salt" in text else {}

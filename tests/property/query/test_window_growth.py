@@ -17,7 +17,7 @@ from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import NotAllowed, NotSQL
 from tacit.privacy.tables import Column, Kind, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Target, Tariff, per_unit
+from tacit.query import BudgetTerms, Target, per_unit
 from tacit.query.expressions import Expression
 from tests.support.memory_engine import MemoryEngine, named
 from tests.support.plans import plan_sql
@@ -52,7 +52,7 @@ def engine() -> Iterator[MemoryEngine]:
 def seconds(engine: MemoryEngine, item: str, table: Table) -> float:
     """Return the processor time of a question with a window over one table."""
     sql = f"SELECT COUNT(*) FROM (SELECT {item} AS z FROM {table.name}) AS q WHERE z IS NOT NULL"
-    [statement] = plan_sql(sql, Schema([table]), Target(epsilon=1.0), Tariff(delta=1e-6)).statements
+    [statement] = plan_sql(sql, Schema([table]), Target(epsilon=1.0), BudgetTerms(delta=1e-6)).statements
     started_s = time.process_time()
     engine.run(statement.sql())
     return time.process_time() - started_s
@@ -69,7 +69,7 @@ def accepted() -> list[str]:
     for item in ITEMS:
         sql = f"SELECT COUNT(*) FROM (SELECT {item} AS z FROM rows_10000) AS q WHERE z IS NOT NULL"
         try:
-            plan_sql(sql, Schema(TABLES), Target(epsilon=1.0), Tariff(delta=1e-6))
+            plan_sql(sql, Schema(TABLES), Target(epsilon=1.0), BudgetTerms(delta=1e-6))
         except (NotAllowed, NotSQL):
             continue
         found.append(item)

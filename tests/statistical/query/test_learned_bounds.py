@@ -17,7 +17,7 @@ from tacit.mechanisms import ApproximateBounds
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Target, Tariff
+from tacit.query import BudgetTerms, Target
 from tacit.query.learned_bounds import BINS, learn_range
 from tacit.query.private_choices import WEIGHT
 from tests.statistical.evidence import Refuted, accept
@@ -44,7 +44,7 @@ def p_of(found: int) -> float:
 
 
 def test_an_empty_bin_is_taken_for_a_filled_one_as_seldom_as_stated() -> None:
-    plan = plan_sql("SELECT AVG(income) FROM people", Schema([TABLE]), Target(epsilon=1.0), Tariff())
+    plan = plan_sql("SELECT AVG(income) FROM people", Schema([TABLE]), Target(epsilon=1.0), BudgetTerms())
     (mechanism,) = plan.price.bounds
     assert mechanism.bins == BINS
     accept(p_of(too_wide(mechanism)))

@@ -20,7 +20,7 @@ from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Relation, Unit
-from tacit.query import Plan, PlanSettings, Target, Tariff
+from tacit.query import BudgetTerms, Plan, PlanSettings, Target
 from tacit.query.run import add_noise
 from tests.statistical.evidence import FALSE_ALARM, Refuted, accept, binomial_p, chi_square_p
 from tests.statistical.exact_laws import laplace_mass
@@ -53,7 +53,7 @@ CASES = [
 def planned(value: str, groups: int, rows: int, relation: Relation, target: Target, delta: float = 0.0) -> Plan:
     settings = PlanSettings(Limits(groups_per_unit=groups, rows_per_group=rows))
     return plan_sql(
-        f"SELECT ward, {value} FROM visits GROUP BY ward", SCHEMA, target, Tariff(relation, delta), settings
+        f"SELECT ward, {value} FROM visits GROUP BY ward", SCHEMA, target, BudgetTerms(relation, delta), settings
     )
 
 
@@ -157,7 +157,7 @@ def test_several_aggregates_have_noise_that_is_independent() -> None:
 def test_groups_are_shown_as_often_as_was_charged(groups: int, delta: float) -> None:
     settings = PlanSettings(Limits(groups_per_unit=groups, rows_per_group=1))
     sql = "SELECT s, COUNT(*) FROM visits GROUP BY s"
-    plan = plan_sql(sql, SCHEMA, Target(epsilon=2.0), Tariff(Relation.ADD_REMOVE, delta), settings)
+    plan = plan_sql(sql, SCHEMA, Target(epsilon=2.0), BudgetTerms(Relation.ADD_REMOVE, delta), settings)
     selection = plan.price.selection
     assert selection is not None
     assert float(selection.delta) == pytest.approx(delta / groups)

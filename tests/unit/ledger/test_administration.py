@@ -31,8 +31,8 @@ def test_a_flag_is_true_or_false_and_nothing_that_is_taken_for_it(ledger: Ledger
     for attempt in (
         lambda: ledger.decide(request, word, by="carl"),
         lambda: ledger.create_budget("labs", 1.0, per_epoch=word),
-        lambda: ledger.reserve("visits", TENTH, plan=word),
-        lambda: ledger.preview("visits", TENTH, plan=word),
+        lambda: ledger.reserve("visits", TENTH, refundable=word),
+        lambda: ledger.preview("visits", TENTH, refundable=word),
         lambda: ledger.requests(only_open=word),
     ):
         with pytest.raises(WrongType, match="must be true or false"):

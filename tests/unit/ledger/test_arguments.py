@@ -27,9 +27,9 @@ TENTH: Final = events.Laplace(0.1)
 
 def arguments(ledger: Ledger, tmp_path: Path) -> dict[str, dict[str, Any]]:
     """Return what each public method is called with, so that it works."""
-    plan = ledger.reserve("visits", events.Repeated(TENTH, 2), plan=True)
+    plan = ledger.reserve("visits", events.Repeated(TENTH, 2), refundable=True)
     reserve = {"dataset": "visits", "event": TENTH, "analyst": "ana", "purpose": "p", "key": "k"}
-    reserve |= {"question": "q", "data_version": "1"}
+    reserve |= {"plan": "q", "data_version": "1"}
     file_request: dict[str, Any] = {
         "analyst": "ana",
         "dataset": "visits",
@@ -59,13 +59,13 @@ def arguments(ledger: Ledger, tmp_path: Path) -> dict[str, dict[str, Any]]:
         "keep_finding": {"dataset": "visits", "document": {"x": 1}, "permit": plan, "by": "olga"},
         "note": {"permit": plan},
         "open_notes": {"dataset": "visits"},
-        "preview": {"dataset": "visits", "event": TENTH, "analyst": "ana", "epochs": (), "plan": False},
+        "preview": {"dataset": "visits", "event": TENTH, "analyst": "ana", "epochs": (), "refundable": False},
         "refund": {"permit": plan, "ran": TENTH},
         "refusal": {"dataset": "visits", "event": TENTH, "analyst": "ana", "epochs": ()},
         "released": {"plan": "q", "data_version": "1"},
         "requests": {"only_open": False},
         "reservations": {},
-        "reserve": reserve | {"epochs": (), "plan": False},
+        "reserve": reserve | {"epochs": (), "refundable": False},
         "row_of": {"scope": ledger.scopes()[0]},
         "scopes": {"dataset": "visits"},
     }

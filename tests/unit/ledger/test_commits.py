@@ -69,14 +69,14 @@ def test_a_second_commit_is_refused_in_the_same_words_whatever_its_answer(ledger
 
 @pytest.mark.parametrize(("plan", "version"), [("SELECT 2", "1"), ("SELECT 1", "2")])
 def test_a_permit_for_a_question_keeps_no_answer_to_another(ledger: Ledger, plan: str, version: str) -> None:
-    permit = ledger.reserve("visits", TENTH, question="SELECT 1", data_version="1")
+    permit = ledger.reserve("visits", TENTH, plan="SELECT 1", data_version="1")
     with pytest.raises(InvalidInput, match="reserved for another"):
         ledger.commit(permit, b"17", plan=plan, data_version=version)
     ledger.commit(permit, b"17", plan="SELECT 1", data_version="1")
 
 
-@pytest.mark.parametrize("half", [{"question": "SELECT 1"}, {"data_version": "1"}])
-def test_a_question_is_named_with_the_version_of_its_data(ledger: Ledger, half: dict[str, Any]) -> None:
+@pytest.mark.parametrize("half", [{"plan": "SELECT 1"}, {"data_version": "1"}])
+def test_a_plan_is_named_with_the_version_of_its_data(ledger: Ledger, half: dict[str, Any]) -> None:
     with pytest.raises(EmptyInput, match="version"):
         ledger.reserve("visits", TENTH, **half)
 
@@ -98,7 +98,7 @@ def test_what_cannot_be_kept_is_refused(ledger: Ledger, arguments: dict[str, Any
 
 
 def test_a_plan_that_stops_early_gets_back_the_steps_that_it_did_not_run(ledger: Ledger) -> None:
-    permit = ledger.reserve("visits", events.Repeated(TENTH, 5), analyst="ana", plan=True)
+    permit = ledger.reserve("visits", events.Repeated(TENTH, 5), analyst="ana", refundable=True)
     assert spent(ledger, analyst="ana") == pytest.approx(0.5)
     ledger.refund(permit, events.Repeated(TENTH, 2))
     ledger.commit(permit)
@@ -108,7 +108,7 @@ def test_a_plan_that_stops_early_gets_back_the_steps_that_it_did_not_run(ledger:
 
 def test_a_gaussian_plan_is_returned_in_the_units_of_its_account(ledger: Ledger) -> None:
     step = events.Gaussian(200)
-    permit = ledger.reserve("visits", events.Repeated(step, 100), plan=True)
+    permit = ledger.reserve("visits", events.Repeated(step, 100), refundable=True)
     before = ledger.budget("visits").remaining().rho
     ledger.refund(permit, events.Repeated(step, 40))
     assert ledger.budget("visits").remaining().rho - before == pytest.approx(60 / (2 * 200**2), rel=1e-9)
@@ -116,7 +116,7 @@ def test_a_gaussian_plan_is_returned_in_the_units_of_its_account(ledger: Ledger)
 
 @pytest.mark.parametrize("ran", [events.Repeated(TENTH, 6), events.Laplace(0.02), events.Gaussian(1000)])
 def test_what_was_not_planned_cannot_have_been_run(ledger: Ledger, ran: events.Event) -> None:
-    permit = ledger.reserve("visits", events.Repeated(TENTH, 5), plan=True)
+    permit = ledger.reserve("visits", events.Repeated(TENTH, 5), refundable=True)
     with pytest.raises(OutOfRange, match="not a part of the plan"):
         ledger.refund(permit, ran)
     assert spent(ledger) == pytest.approx(0.5)
@@ -125,13 +125,13 @@ def test_what_was_not_planned_cannot_have_been_run(ledger: Ledger, ran: events.E
 def test_nothing_is_refunded_twice_or_after_a_commit_or_without_a_plan(ledger: Ledger) -> None:
     step = events.Laplace(0.01)
     plan = events.Repeated(step, 5)
-    with pytest.raises(InvalidInput, match="reserved as a plan"):
+    with pytest.raises(InvalidInput, match="reserved with refundable=True"):
         ledger.refund(ledger.reserve("visits", plan), step)
-    twice = ledger.reserve("visits", plan, plan=True)
+    twice = ledger.reserve("visits", plan, refundable=True)
     ledger.refund(twice, step)
     with pytest.raises(AlreadySettled, match="refunded before"):
         ledger.refund(twice, step)
-    late = ledger.reserve("visits", plan, plan=True)
+    late = ledger.reserve("visits", plan, refundable=True)
     ledger.commit(late)
     with pytest.raises(AlreadySettled, match="committed before"):
         ledger.refund(late, step)

@@ -78,7 +78,7 @@ def test_steps_that_were_not_run_are_refunded_where_steps_are_counted(tmp_path: 
     with Ledger.open(tmp_path / "clinic") as ledger:
         ledger.create_budget("visits", epsilon=5.0, delta=1e-5, filter="renyi", order=8)
         before = ledger.budget("visits").remaining().epsilon
-        permit = ledger.reserve("visits", Converted(TRAINING, DELTA), plan=True)
+        permit = ledger.reserve("visits", Converted(TRAINING, DELTA), refundable=True)
         charged = ledger.budget("visits").remaining().epsilon
         ledger.refund(permit, events.Repeated(STEP, 3))
         assert charged < ledger.budget("visits").remaining().epsilon < before

@@ -89,8 +89,8 @@ def test_an_analyst_without_a_cap_is_refused(ledger: Ledger) -> None:
 def test_the_preview_shows_what_is_charged(ledger: Ledger) -> None:
     for event in (TENTH, events.Gaussian(30), events.Repeated(events.Gaussian(300), 10)):
         for plan in (False, True):
-            shown = ledger.preview("visits", event, analyst="ana", plan=plan)
-            assert ledger.reserve("visits", event, analyst="ana", plan=plan).cost == shown
+            shown = ledger.preview("visits", event, analyst="ana", refundable=plan)
+            assert ledger.reserve("visits", event, analyst="ana", refundable=plan).cost == shown
 
 
 def test_the_same_key_with_the_same_event_gives_the_same_permit_and_charges_once(ledger: Ledger) -> None:
@@ -110,9 +110,9 @@ def test_the_key_of_a_committed_permit_gives_no_permit(ledger: Ledger) -> None:
 def test_the_key_of_a_plan_that_was_returned_in_part_gives_no_permit(ledger: Ledger) -> None:
     """Its permit would let the whole plan be run for the price of a part."""
     plan = events.Repeated(TENTH, 5)
-    ledger.refund(ledger.reserve("visits", plan, plan=True, key="k"), TENTH)
+    ledger.refund(ledger.reserve("visits", plan, refundable=True, key="k"), TENTH)
     with pytest.raises(AlreadySettled, match="take a new key"):
-        ledger.reserve("visits", plan, plan=True, key="k")
+        ledger.reserve("visits", plan, refundable=True, key="k")
 
 
 @pytest.mark.parametrize(
@@ -120,15 +120,15 @@ def test_the_key_of_a_plan_that_was_returned_in_part_gives_no_permit(ledger: Led
     [
         {"event": events.Laplace(0.2)},
         {"analyst": None},
-        {"plan": True},
-        {"question": "SELECT 2"},
+        {"refundable": True},
+        {"plan": "SELECT 2"},
         {"data_version": "2"},
-        {"question": None, "data_version": None},
+        {"plan": None, "data_version": None},
     ],
 )
 def test_the_same_key_with_something_else_is_refused(ledger: Ledger, other: dict[str, Any]) -> None:
     asked: dict[str, Any] = {"dataset": "visits", "event": TENTH, "analyst": "ana"}
-    asked |= {"question": "SELECT 1", "data_version": "1"}
+    asked |= {"plan": "SELECT 1", "data_version": "1"}
     permit = ledger.reserve(**asked, key="k")
     assert ledger.reserve(**asked, key="k") == permit
     with pytest.raises(KeyReused, match="take a new key"):

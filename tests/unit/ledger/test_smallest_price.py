@@ -74,11 +74,11 @@ def test_every_filter_has_a_smallest_price(tmp_path: Path, filter_: str) -> None
 
 
 def test_a_plan_is_judged_as_a_whole_and_what_it_returns_is_not(ledger: Ledger) -> None:
-    plan = ledger.reserve("visits", events.Repeated(events.Laplace(0.0001), 100), plan=True)
+    plan = ledger.reserve("visits", events.Repeated(events.Laplace(0.0001), 100), refundable=True)
     ledger.refund(plan, events.Laplace(0.0001))
     assert 0 < ledger.budget("visits").spent().epsilon < 0.0003
     with pytest.raises(TooCheap):
-        ledger.reserve("visits", events.Repeated(events.Laplace(0.0001), 2), plan=True)
+        ledger.reserve("visits", events.Repeated(events.Laplace(0.0001), 2), refundable=True)
 
 
 def test_a_key_that_was_used_gives_its_permit_again(ledger: Ledger) -> None:

@@ -15,7 +15,8 @@ from tacit.mechanisms import Gaussian, Laplace
 from tacit.privacy.events import Composed
 from tacit.privacy.tables import Kind
 from tacit.privacy.units import Relation
-from tacit.query.allocation import ReleaseItems, Target, Tariff, allocate
+from tacit.query import BudgetTerms
+from tacit.query.allocation import ReleaseItems, Target, allocate
 from tacit.query.contribution import Bounding
 from tacit.query.expressions import Expression
 from tacit.query.measures import How, Measure
@@ -86,7 +87,7 @@ def test_private_sql_and_statistics_get_the_same_noise(count: int, epsilon: floa
     delta = SumAccount.of(BUDGET.cap).slice
     measures = tuple(Measure(How.ROWS, f"rows {index}") for index in range(count))
     items = ReleaseItems(measures, (1.0,) * count, (), selects_keys=False, bounding=Bounding(1, 1))
-    price = allocate(items, Target(epsilon=epsilon), Tariff(Relation.ADD_REMOVE, delta), lambda _: 0.0)
+    price = allocate(items, Target(epsilon=epsilon), BudgetTerms(Relation.ADD_REMOVE, delta), lambda _: 0.0)
     assert [noise.event for noise in price.noises] == [
         noise.event for noise in Allocation.of(BUDGET, epsilon).noises([1] * count)
     ]
@@ -96,6 +97,6 @@ def test_a_choice_in_each_of_several_groups_takes_its_part_in_all_of_them() -> N
     cells = Candidates(Fraction(0), Fraction(1), 10, Kind.INTEGER)
     choice = PrivateChoice("quantile", Expression(exp.column("x"), Kind.INTEGER), None, Fraction(1, 2), cells, "median")
     items = ReleaseItems((), (), (choice,), selects_keys=False, bounding=Bounding(3, 1))
-    price = allocate(items, Target(rho=0.3), Tariff(), lambda _: 0.0)
+    price = allocate(items, Target(rho=0.3), BudgetTerms(), lambda _: 0.0)
     assert 3 * Fraction(price.choices[0].epsilon) ** 2 / 8 == pytest.approx(0.3, rel=1e-9)
     assert 3 * Fraction(price.choices[0].epsilon) ** 2 / 8 <= Fraction(0.3)

@@ -25,7 +25,7 @@ from sqlglot import exp
 from tacit.privacy.errors import TacitError
 from tacit.privacy.tables import Limits, Schema
 from tacit.privacy.units import Relation
-from tacit.query import Plan, PlanSettings, Target, Tariff
+from tacit.query import BudgetTerms, Plan, PlanSettings, Target
 from tacit.query.explain import explain
 from tacit.query.outer_select import OuterSelect
 from tacit.query.question import Question
@@ -44,7 +44,7 @@ class Setup:
 
     schema: str = ""
     target: Target = field(default_factory=lambda: Target(epsilon=1.0))
-    tariff: Tariff = field(default_factory=Tariff)
+    terms: BudgetTerms = field(default_factory=BudgetTerms)
     limits: Limits = field(default_factory=Limits)
     keys: tuple[tuple[str, tuple[Any, ...]], ...] = ()
 
@@ -55,9 +55,9 @@ class Setup:
         if name in ("epsilon", "rho", "error"):
             return replace(self, target=Target(**{name: float(text)}))
         if name == "delta":
-            return replace(self, tariff=replace(self.tariff, delta=float(text)))
+            return replace(self, terms=replace(self.terms, delta=float(text)))
         if name == "relation":
-            return replace(self, tariff=replace(self.tariff, relation=Relation(text)))
+            return replace(self, terms=replace(self.terms, relation=Relation(text)))
         if name == "limits":
             pairs = (pair.split("=") for pair in text.split())
             return replace(self, limits=Limits(**{one: int(number) for one, number in pairs}))
@@ -67,15 +67,15 @@ class Setup:
 
     def almost_without_noise(self) -> Setup:
         """Return the same with a cost and limits that leave everybody's rows as they are, almost without noise."""
-        delta = self.tariff.delta and 1e-3
+        delta = self.terms.delta and 1e-3
         return replace(
-            self, target=Target(epsilon=1e10), tariff=replace(self.tariff, delta=delta), limits=Limits(None, 64, 64)
+            self, target=Target(epsilon=1e10), terms=replace(self.terms, delta=delta), limits=Limits(None, 64, 64)
         )
 
     def plan(self, sql: str, schema: Schema) -> Plan:
         """Plan a question."""
         settings = PlanSettings(self.limits, dict(self.keys) or None)
-        return plan_sql(sql, schema, self.target, self.tariff, settings)
+        return plan_sql(sql, schema, self.target, self.terms, settings)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Relation, Unit
-from tacit.query import Plan, PlanSettings, Target, Tariff
+from tacit.query import BudgetTerms, Plan, PlanSettings, Target
 from tests.support.memory_engine import MemoryEngine
 from tests.support.plans import plan_sql
 
@@ -53,7 +53,9 @@ def engine(*rows: Row, table: Table = PEOPLE) -> MemoryEngine:
 
 def planned(sql: str, *, delta: float = 1e-6, epsilon: float = 1.0, **settings: Any) -> Plan:
     """Return the plan of a question."""
-    return plan_sql(sql, SCHEMA, Target(epsilon=epsilon), Tariff(Relation.ADD_REMOVE, delta), PlanSettings(**settings))
+    return plan_sql(
+        sql, SCHEMA, Target(epsilon=epsilon), BudgetTerms(Relation.ADD_REMOVE, delta), PlanSettings(**settings)
+    )
 
 
 POISON = person(

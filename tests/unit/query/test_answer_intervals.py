@@ -12,7 +12,7 @@ from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Release, Target, Tariff, run
+from tacit.query import BudgetTerms, Release, Target, run
 from tacit.query.release import widths_of
 from tests.support.memory_engine import MemoryEngine
 from tests.support.plans import plan_sql
@@ -41,7 +41,7 @@ def engine() -> MemoryEngine:
 def ask(engine: MemoryEngine) -> Any:
     def asked(select: str, rest: str = "GROUP BY ward", *, epsilon: float = 1.0) -> Release:
         sql = f"SELECT {select} FROM people {rest}"
-        plan = plan_sql(sql, Schema([PEOPLE]), Target(epsilon=epsilon), Tariff())
+        plan = plan_sql(sql, Schema([PEOPLE]), Target(epsilon=epsilon), BudgetTerms())
         return Release(plan, run(plan, engine, 1, source=SeededSource(4)), Cost(1.0, 0.0, 1.0), ())
 
     return asked
@@ -138,7 +138,7 @@ def test_a_preview_shows_the_width_that_selected_rows_will_have(ask: Any, rest: 
 
 def test_a_wanted_width_is_that_of_selected_rows(engine: MemoryEngine) -> None:
     sql = "SELECT ward, COUNT(*) AS n FROM people GROUP BY ward ORDER BY n DESC LIMIT 1"
-    plan = plan_sql(sql, Schema([PEOPLE]), Target(error=20), Tariff())
+    plan = plan_sql(sql, Schema([PEOPLE]), Target(error=20), BudgetTerms())
     release = Release(plan, run(plan, engine, 1), Cost(1.0, 0.0, 1.0), ())
     assert 17 <= width(release.intervals()[0]["n"]) / 2 <= 20
 
@@ -175,7 +175,7 @@ def test_an_interval_is_known_at_every_level(ask: Any, level: float) -> None:
 
 def test_a_select_over_an_answer_says_that_it_has_no_intervals(engine: MemoryEngine) -> None:
     sql = "SELECT AVG(n) AS y FROM (SELECT ward, COUNT(*) AS n FROM people GROUP BY ward)"
-    plan = plan_sql(sql, Schema([PEOPLE]), Target(epsilon=1.0), Tariff())
+    plan = plan_sql(sql, Schema([PEOPLE]), Target(epsilon=1.0), BudgetTerms())
     release = Release(plan, run(plan, engine, 1), Cost(1.0, 0.0, 1.0), ())
     assert release.intervals() == [{}]
     assert "No intervals: the outer SELECT computes with noisy numbers of several rows." in release.card

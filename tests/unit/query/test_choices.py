@@ -13,7 +13,7 @@ from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Plan, PlanSettings, Target, Tariff
+from tacit.query import BudgetTerms, Plan, PlanSettings, Target
 from tacit.query.private_choices import BEYOND, WEIGHT
 from tests.support.plans import plan_sql
 
@@ -33,7 +33,9 @@ GAINS = np.where(RNG.random(20_000) < 0.92, 0.0, RNG.uniform(0, 99_999, 20_000))
 
 
 def planned(sql: str, epsilon: float = 1.0) -> Plan:
-    return plan_sql(f"SELECT {sql} FROM people", Schema([TABLE]), Target(epsilon=epsilon), Tariff(), PlanSettings())
+    return plan_sql(
+        f"SELECT {sql} FROM people", Schema([TABLE]), Target(epsilon=epsilon), BudgetTerms(), PlanSettings()
+    )
 
 
 def chosen(plan: Plan, values: NDArray[np.float64] | NDArray[np.int64], draws: int = 60) -> NDArray[np.float64]:

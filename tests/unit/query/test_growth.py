@@ -16,7 +16,7 @@ from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import NotSQL, TooWide
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Plan, PlanSettings, Target, Tariff, ask
+from tacit.query import BudgetTerms, Plan, PlanSettings, Target, ask
 from tacit.query.explain import explain
 from tacit.query.expressions import DERIVED_TEXT_MAX
 from tacit.query.scalars.trees import COLUMN_SIZE, expanded_size
@@ -40,7 +40,7 @@ TIME_MAX_S = 20.0
 
 
 def planned(sql: str) -> Plan:
-    return plan_sql(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings())
+    return plan_sql(sql, SCHEMA, Target(epsilon=1.0), BudgetTerms(delta=1e-6), PlanSettings())
 
 
 def engine() -> MemoryEngine:
@@ -210,7 +210,7 @@ def copied_nodes(monkeypatch: pytest.MonkeyPatch, sql: str, keys: dict[str, list
 
     with monkeypatch.context() as patched:
         patched.setattr(exp.Expression, "__init__", counted)
-        plan = plan_sql(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings(keys=keys))
+        plan = plan_sql(sql, SCHEMA, Target(epsilon=1.0), BudgetTerms(delta=1e-6), PlanSettings(keys=keys))
         assert len(explain(plan)) > 2
     return count
 

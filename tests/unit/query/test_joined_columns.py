@@ -9,7 +9,7 @@ import pytest
 from bench.queries.exact_results import exact
 from tacit.privacy.tables import Column, Kind, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import PlanSettings, Target, Tariff
+from tacit.query import BudgetTerms, PlanSettings, Target
 from tests.support.memory_engine import MemoryEngine
 from tests.support.plans import plan_sql
 
@@ -22,7 +22,9 @@ def counted(sql: str) -> dict[tuple[Any, ...], list[int]]:
     held = MemoryEngine()
     held.fill(PRIVATE, [(1, 7, 1), (2, 7, 2), (3, 8, 3), (4, None, 4)])
     held.fill(PUBLIC, [(7, "seven"), (9, "nine")])
-    plan = plan_sql(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings(keys={"k": [7, 8, 9, None]}))
+    plan = plan_sql(
+        sql, SCHEMA, Target(epsilon=1.0), BudgetTerms(delta=1e-6), PlanSettings(keys={"k": [7, 8, 9, None]})
+    )
     statements = plan.statements
     return exact(plan, [held.run(one.sql(), {"salt": 1} if one.is_salted else None) for one in statements])
 

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from tacit.curator.catalog import Catalog
-from tacit.query import Target, Tariff, ask
+from tacit.query import BudgetTerms, Target, ask
 from tests.support.plans import plan_sql
 from tests.unit.query.fixtures import FOLDER
 
@@ -31,7 +31,7 @@ PAID: Final = "SELECT customer_id FROM payments WHERE amount > 10"
 )
 def test_every_budget_that_a_condition_reads_pays(sql: str) -> None:
     assert ask(sql, BANK).datasets == {"accounts", "cards"}
-    plan = plan_sql(sql, BANK, Target(epsilon=1), Tariff())
+    plan = plan_sql(sql, BANK, Target(epsilon=1), BudgetTerms())
     assert plan.datasets == ("accounts", "cards")
     assert plan.tables == ("customers", "payments")
 
@@ -41,7 +41,7 @@ def test_a_public_table_in_a_condition_is_made_ready_and_pays_nothing() -> None:
         "SELECT COUNT(*) FROM payments WHERE currency IN (SELECT currency FROM rates)",
         BANK,
         Target(epsilon=1),
-        Tariff(),
+        BudgetTerms(),
     )
     assert plan.tables == ("payments", "rates")
     assert plan.datasets == ("cards",)

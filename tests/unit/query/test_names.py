@@ -7,7 +7,7 @@ import pytest
 
 from tacit.privacy.tables import Column, Kind, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Target, Tariff, run
+from tacit.query import BudgetTerms, Target, run
 from tests.support.memory_engine import MemoryEngine, quoted
 from tests.support.plans import plan_sql
 
@@ -66,7 +66,7 @@ def answered(name: str) -> None:
         f"SELECT COUNT(*) FROM (SELECT MAX({called}) AS {called} FROM {called} GROUP BY uid) AS q WHERE {called} > 1",
         f"SELECT COUNT(*) FROM {called} AS {called} WHERE {called}.{called} IS NOT NULL AND s <> '$salt'",
     ):
-        plan = plan_sql(sql, Schema([table]), Target(epsilon=1.0), Tariff(delta=1e-6))
+        plan = plan_sql(sql, Schema([table]), Target(epsilon=1.0), BudgetTerms(delta=1e-6))
         run(plan, engine, 3)
     engine.close()
 

@@ -10,7 +10,7 @@ from tacit.accounting.conversions import Cost
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Plan, PlanSettings, Release, Target, Tariff, run
+from tacit.query import BudgetTerms, Plan, PlanSettings, Release, Target, run
 from tacit.query.explain import explain
 from tests.support.memory_engine import MemoryEngine
 from tests.support.plans import plan_sql
@@ -49,7 +49,7 @@ SCHEMA = Schema([PEOPLE, VISITS, TOWNS])
 
 
 def planned(sql: str, **settings: Any) -> Plan:
-    return plan_sql(sql, SCHEMA, Target(epsilon=1e6), Tariff(delta=1e-6), PlanSettings(**settings))
+    return plan_sql(sql, SCHEMA, Target(epsilon=1e6), BudgetTerms(delta=1e-6), PlanSettings(**settings))
 
 
 def shown(plan: Plan) -> dict[Any, int]:

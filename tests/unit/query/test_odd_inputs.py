@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from tacit.accounting.conversions import Cost
 from tacit.privacy.errors import NotAllowed, TacitError
-from tacit.query import PlanSettings, Release, Target, Tariff, ask, plan_of, run
+from tacit.query import BudgetTerms, PlanSettings, Release, Target, ask, plan_of, run
 from tacit.query.expressions import Expression
 from tacit.query.scalars import SCALARS, Bind, Rule
 from tests.unit.query.people import POISON, SCHEMA, engine, person
@@ -156,7 +156,7 @@ REFUSED = [
 def answered(sql: str, settings: PlanSettings) -> bool:
     """Return whether a question is planned; if so, it is answered over no rows and over bad ones."""
     try:
-        plan = plan_of(ask(sql, SCHEMA), SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), settings)
+        plan = plan_of(ask(sql, SCHEMA), SCHEMA, Target(epsilon=1.0), BudgetTerms(delta=1e-6), settings)
         assert plan.canonical
     except TacitError:
         return False

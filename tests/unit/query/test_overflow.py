@@ -12,7 +12,7 @@ from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import TacitError
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Noisy, Plan, PlanSettings, Release, Target, Tariff, run
+from tacit.query import BudgetTerms, Noisy, Plan, PlanSettings, Release, Target, run
 from tacit.query.answer_intervals import without_noise
 from tacit.query.contribution import Bounding
 from tacit.query.measures import How, Measure
@@ -34,7 +34,7 @@ SCHEMA = Schema([ROWS, FEW])
 
 
 def planned(sql: str, *, epsilon: float = 1.0, **settings: object) -> Plan:
-    return plan_sql(sql, SCHEMA, Target(epsilon=epsilon), Tariff(delta=1e-6), PlanSettings(**settings))  # type: ignore[arg-type]
+    return plan_sql(sql, SCHEMA, Target(epsilon=epsilon), BudgetTerms(delta=1e-6), PlanSettings(**settings))  # type: ignore[arg-type]
 
 
 def engine(count: int, value: int, *, units: int = 1, counted: bool = True) -> MemoryEngine:
@@ -98,7 +98,7 @@ def test_totals_of_grouping_sets_and_of_the_rest_do_not_wrap() -> None:
     assert axis_sums(near.reshape(2, 2), (0, 1)).tolist() == SATURATION
     assert axis_sums(near.reshape(2, 2), (0,)).tolist() == [SATURATION, 0]
     plan = plan_sql(
-        "SELECT town, COUNT(*) FROM rows GROUP BY town", SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6),
+        "SELECT town, COUNT(*) FROM rows GROUP BY town", SCHEMA, Target(epsilon=1.0), BudgetTerms(delta=1e-6),
         PlanSettings(other=True),
     )  # fmt: skip
     found = [{"k0": ["a", "b", "c", "d"], "m0": np.full(4, SATURATION), "units": np.array([1, 1, 1, 1])}]

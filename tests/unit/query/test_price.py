@@ -11,7 +11,7 @@ from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, NeedsDelta, NotAllowed, NotPositive, OutOfRange
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Relation, Unit
-from tacit.query import Plan, PlanSettings, Target, Tariff
+from tacit.query import BudgetTerms, Plan, PlanSettings, Target
 from tests.support.plans import plan_sql
 
 CAP = Budget(epsilon=10, delta=1e-6).cap
@@ -48,7 +48,7 @@ def planned(
     limits: Limits | None = None,
     relation: Relation = Relation.ADD_REMOVE,
 ) -> Plan:
-    return plan_sql(sql, SCHEMA, target, Tariff(relation, delta), PlanSettings(limits or Limits()))
+    return plan_sql(sql, SCHEMA, target, BudgetTerms(relation, delta), PlanSettings(limits or Limits()))
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.3, 1.0, 7.0])
@@ -121,7 +121,7 @@ def test_keys_that_are_not_public_need_a_delta() -> None:
 def test_disjoint_conditions_share_one_part_where_rows_are_added_up_as_they_are() -> None:
     table = Table("visits", VISITS.columns, VISITS.unit, Limits(rows_per_unit=3))
     sql = "SELECT COUNT(*) FILTER (WHERE age < 18), COUNT(*) FILTER (WHERE age >= 18), COUNT(*) FROM visits"
-    plan = plan_sql(sql, Schema([table]), Target(epsilon=1), Tariff())
+    plan = plan_sql(sql, Schema([table]), Target(epsilon=1), BudgetTerms())
     assert [float(noise.epsilon) for noise in plan.price.noises] == pytest.approx([0.5] * 3)  # type: ignore[union-attr]
     assert Measured(plan.event).pure <= 1
     parts = planned(sql, Target(epsilon=1), delta=0.0)

@@ -16,7 +16,7 @@ from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import InvalidInput, TooWide
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import ForeignKey, Unit
-from tacit.query import Plan, PlanSettings, Target, Tariff
+from tacit.query import BudgetTerms, Plan, PlanSettings, Target
 from tacit.query.explain import explain
 from tacit.query.release import card
 from tacit.query.row_limits import AMPLIFICATION_MAX, JOINED_ROWS_PER_UNIT
@@ -43,7 +43,7 @@ ROWS = 3_000
 
 
 def planned(sql: str) -> Plan:
-    return plan_sql(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings())
+    return plan_sql(sql, SCHEMA, Target(epsilon=1.0), BudgetTerms(delta=1e-6), PlanSettings())
 
 
 def engine(rows: int = ROWS) -> MemoryEngine:

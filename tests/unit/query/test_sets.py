@@ -15,7 +15,7 @@ from tacit.privacy.bounds import Categories
 from tacit.privacy.errors import TooWide
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Plan, Target, Tariff, answer_intervals, estimates
+from tacit.query import BudgetTerms, Plan, Target, answer_intervals, estimates
 from tacit.query.run import add_noise
 from tests.support.plans import plan_sql
 
@@ -37,7 +37,7 @@ def planned(group: str) -> Plan:
         f"SELECT c0, GROUPING(c0) AS g, COUNT(*) AS n FROM people {group}",
         Schema([PEOPLE]),
         Target(epsilon=0.9),
-        Tariff(),
+        BudgetTerms(),
     )
 
 
@@ -55,7 +55,9 @@ def test_each_set_has_a_part_of_the_cost_and_all_of_them_are_charged() -> None:
 def test_gaussian_noise_grows_with_the_root_of_the_number_of_sets() -> None:
     pairs = ", ".join(f"(c{i}, c{j})" for i in range(6) for j in range(i))
     alone, many = (
-        plan_sql(f"SELECT COUNT(*) AS n FROM people GROUP BY {group}", Schema([PEOPLE]), Target(rho=0.01), Tariff())
+        plan_sql(
+            f"SELECT COUNT(*) AS n FROM people GROUP BY {group}", Schema([PEOPLE]), Target(rho=0.01), BudgetTerms()
+        )
         for group in ("c0, c1", f"GROUPING SETS ({pairs})")
     )
     assert len(many.statements) == 15
@@ -102,4 +104,4 @@ def test_sets_that_are_too_wide_even_by_themselves_are_refused() -> None:
     )
     sql = "SELECT COUNT(*) AS n FROM wide GROUP BY GROUPING SETS ((c0, c1), (c2))"
     with pytest.raises(TooWide, match="groups"):
-        plan_sql(sql, Schema([wide]), Target(epsilon=1), Tariff())
+        plan_sql(sql, Schema([wide]), Target(epsilon=1), BudgetTerms())

@@ -9,7 +9,7 @@ import pytest
 
 from docs.sql_reference import AGGREGATES, CLAUSES, Clause, aggregate_names, sql_page
 from tacit.curator.catalog import Catalog
-from tacit.query import Target, Tariff
+from tacit.query import BudgetTerms, Target
 from tacit.query.scalars import FUNCTION_NAMES
 from tests.support.plans import plan_sql
 
@@ -18,7 +18,7 @@ SCHEMA: Final = Catalog.open(Path(__file__).parents[2] / "fixtures" / "query" / 
 
 @pytest.mark.parametrize("clause", CLAUSES, ids=lambda clause: clause.name)
 def test_an_example_of_a_clause_is_answered(clause: Clause) -> None:
-    plan = plan_sql(clause.example, SCHEMA, Target(epsilon=1), Tariff(delta=1e-6))
+    plan = plan_sql(clause.example, SCHEMA, Target(epsilon=1), BudgetTerms(delta=1e-6))
     assert plan.statements
 
 

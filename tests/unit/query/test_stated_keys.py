@@ -10,7 +10,7 @@ import pytest
 from tacit.privacy.errors import InvalidInput
 from tacit.privacy.tables import Column, Kind, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Plan, PlanSettings, Target, Tariff, run
+from tacit.query import BudgetTerms, Plan, PlanSettings, Target, run
 from tests.support.memory_engine import MemoryEngine
 from tests.support.plans import plan_sql
 
@@ -29,7 +29,7 @@ NOON = datetime(2024, 3, 1, 12)
 
 def planned(key: str, values: list[Any]) -> Plan:
     sql = f"SELECT {key}, COUNT(*) FROM visits GROUP BY {key}"
-    return plan_sql(sql, Schema([TABLE]), Target(epsilon=1e6), Tariff(), PlanSettings(keys={key: values}))
+    return plan_sql(sql, Schema([TABLE]), Target(epsilon=1e6), BudgetTerms(), PlanSettings(keys={key: values}))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import NotAllowed, TooWide
 from tacit.privacy.tables import MOMENT_LENGTH_MAX, TEXT_LENGTH_MAX, Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Unit
-from tacit.query import Plan, PlanSettings, Target, Tariff
+from tacit.query import BudgetTerms, Plan, PlanSettings, Target
 from tacit.query.row_limits import STORED_ROWS, STORED_STEPS, WORK_MAX, reading_steps
 from tacit.query.scalars import trees
 from tacit.server.jobs import STEP_S, class_of
@@ -43,7 +43,7 @@ def costly(text: str, times: int = 60) -> str:
 
 
 def planned(sql: str) -> Plan:
-    return plan_sql(sql, SCHEMA, Target(epsilon=1.0), Tariff(delta=1e-6), PlanSettings())
+    return plan_sql(sql, SCHEMA, Target(epsilon=1.0), BudgetTerms(delta=1e-6), PlanSettings())
 
 
 def engine(signs: str = "ü") -> MemoryEngine:

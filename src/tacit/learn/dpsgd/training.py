@@ -173,7 +173,7 @@ def _charged(
     if place is not None:
         require_free(place)
         model_tensors(parts.model), optimizer_parts(parts.optimizer)
-    permit = begin(_Plan(schedule), budget, ReleaseOptions(purpose), is_refundable=True)
+    permit = begin(_Plan(schedule), budget, ReleaseOptions(purpose), refundable=True)
     return Settings(
         schedule=schedule,
         permit=permit.id,

@@ -32,10 +32,10 @@ from tacit.mechanisms.gaussian import SMOOTHING_VARIANCE
 from tacit.mechanisms.laws import GaussianLaw
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import mark_simulated
+from tacit.privacy.arrays import Numbers
 from tacit.privacy.errors import TooLarge
 from tacit.privacy.numbers import positive, rounded_down
 
-Numbers = NDArray[np.float64]
 FINE: Final = 2**10
 """The least ratio of the variance of the noise to the variance that smooths the lattice."""
 _RELEASED_MAX: Final = 2**62

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tacit.measuring.intervals import LAPLACE_KURTOSIS, variance
 from tacit.mechanisms import Laplace
+from tacit.privacy.arrays import Numbers, Whole
 from tacit.privacy.errors import InvalidInput
 from tacit.stats.workloads import interactions
 from tacit.stats.workloads.centred_gaussian import CentredGaussian
@@ -27,8 +28,6 @@ from tacit.stats.workloads.parts import ColumnPart, Crossed, Tables
 from tacit.stats.workloads.query_sets import Level, labels_of
 from tacit.stats.workloads.strategy_matrices import Matrix, Tree
 
-Numbers = NDArray[np.float64]
-Whole = NDArray[np.int64]
 MANY: Final = 256
 """The number of queries that are solved for at once."""
 EXACT_MAX: Final = 4096

@@ -33,7 +33,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Numbers = NDArray[np.float64]
+from tacit.privacy.arrays import Numbers
+
 ColumnSet: TypeAlias = tuple[int, ...]
 Sizes: TypeAlias = tuple[int, ...]
 """The number of cells of each column."""

@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tacit.measuring.allocation import Allocation, Law, Noise
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.randomness import RandomSource
@@ -27,8 +24,6 @@ from tacit.stats.workloads.interactions import ColumnSet, MeasuredShares, Sizes,
 from tacit.stats.workloads.query_sets import Level
 from tacit.stats.workloads.strategies import MatrixStrategy, Strategy, TreeStrategy, best_strategy, best_tree
 from tacit.stats.workloads.strategy_matrices import Family, Matrix, Tree
-
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.measuring.allocation import Law
+from tacit.privacy.arrays import Numbers
 from tacit.stats.workloads.strategy_matrices import Family, Groups, Matrix, Tree, mean_diagonal, mean_energy, mean_times
-
-Numbers = NDArray[np.float64]
 
 FITTED_MAX: Final = 1024
 """The greatest number of cells for which a matrix is fitted."""

@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.measuring.allocation import Law
+from tacit.privacy.arrays import Numbers
 
-Numbers = NDArray[np.float64]
 STEPS: Final = 2**16
 _SUM_MAX: Final = 2**62
 

@@ -19,9 +19,9 @@ from tacit.measuring.allocation import Allocation, Law
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy.errors import InvalidInput, TooLarge
-from tacit.privacy.events import Event
+from tacit.privacy.events import Event, composed
 from tacit.stats.rows import Cut, Rows
-from tacit.stats.statistic import Noisy, StatisticPlan, compose
+from tacit.stats.statistic import Noisy, StatisticPlan
 from tacit.stats.workloads.counts import CountTable
 from tacit.stats.workloads.estimation import ColumnEstimates, ProductEstimates, TableEstimates
 from tacit.stats.workloads.interactions import cells
@@ -60,7 +60,7 @@ class WorkloadPlan(StatisticPlan):
 
     @property
     def event(self) -> Event:
-        return compose([event for part in self.parts for event in part.events])
+        return composed([event for part in self.parts for event in part.events])
 
     @property
     def lines(self) -> tuple[str, ...]:
