@@ -40,6 +40,8 @@ Bits = Sequence[Any] | NDArray[Any]
 PEOPLE_MAX: Final = 100_000
 ANSWER_MAX: Final = 1e100
 """The greatest answer that is taken for a count; squares of greater ones leave the range of doubles."""
+PURPOSE: Final = "attack"
+"""The purpose of every query to a curator or a client."""
 
 
 class Table:
@@ -304,7 +306,8 @@ class Interface:
         if not hasattr(self.source, "sql"):
             return self.source(sql)
         options = {} if self.target.analyst is None else {"analyst": self.target.analyst}
-        released = self.source.sql(sql, self.epsilon_each, **options)
+        # by default the ledger records the query, which names people
+        released = self.source.sql(sql, self.epsilon_each, purpose=PURPOSE, **options)
         return released.rows[0]["n"]
 
 

@@ -158,7 +158,8 @@ EXIT_BROKEN_PIPE: Final = 128 + signal.SIGPIPE
 def app(context: click.Context) -> None:
     """Answer SQL queries and statistics with differential privacy.
 
-    Exit codes: 0 success, 2 usage error, 3 refused (privacy, budget, access or unsupported SQL), 4 failure.
+    Exit codes: 0 success, 1 an attack found what --fail-on names, 2 usage error, 3 refused (privacy, budget, access or
+    unsupported SQL), 4 failure, 130 interrupted.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

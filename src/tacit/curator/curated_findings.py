@@ -41,4 +41,6 @@ def keep(ledger: Ledger, finding: Finding, dataset: str | None, by: str) -> Cura
                 "the claim of the finding names no permit; name the data set that it is about", name="dataset"
             )
         dataset = ledger.permit(permit).dataset
-    return CuratedFinding.of(ledger.keep_finding(dataset, finding.without_people().to_dict(), permit=permit, by=by))
+    document = finding.without_people().to_dict()
+    Finding.from_dict(document)  # raises for what could not be read again
+    return CuratedFinding.of(ledger.keep_finding(dataset, document, permit=permit, by=by))

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final
 
 from sqlglot import exp
 
@@ -28,6 +29,9 @@ from tacit.engines.opening import EngineKey, engine_key, open_engine
 from tacit.engines.protocol import SCHEMA, Engine, Source, SourceColumn
 from tacit.privacy.errors import CatalogChanged, NotAllowed, TacitError
 from tacit.privacy.tables import Table
+
+IDS_AT_ONCE: Final = 1_000
+"""How many ids are looked up by one query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,17 @@ class EngineRegistry:
         counted = exp.select(*(exp.alias_(exp.Count(this=part), f"n{at}") for at, part in enumerate(parts)))
         found = engine.run(engine.write(counted.from_(exp.table_(table.name, db=SCHEMA, quoted=True))))
         return [int(found[f"n{at}"][0]) for at in range(len(parts))]
+
+    def count_units(self, table: Table, column: str, ids: Sequence[Any]) -> int:
+        """Return how many of some ids occur in a column of a table; for the owner only, as `count_rows`."""
+        engine = self.bind((table,)).engine
+        named, found = exp.column(column, quoted=True), 0
+        for place in range(0, len(ids), IDS_AT_ONCE):
+            counted = exp.select(exp.alias_(exp.Count(this=exp.Distinct(expressions=[named.copy()])), "n"))
+            counted = counted.from_(exp.table_(table.name, db=SCHEMA, quoted=True))
+            values = [exp.convert(one) for one in dict.fromkeys(ids[place : place + IDS_AT_ONCE])]
+            found += int(engine.run(engine.write(counted.where(exp.In(this=named.copy(), expressions=values))))["n"][0])
+        return found
 
     def refresh(self, names: Collection[str]) -> list[str]:
         """Read the rows of tables again, with those of related tables, and return the tables that have changed.

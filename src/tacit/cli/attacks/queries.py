@@ -16,13 +16,18 @@ import click
 from tacit.cli.attacks.targets import TargetKind, TargetOption, read_records, truths
 from tacit.cli.options import SHARE, ServerAddress, confirm_sentence, cost_sentence
 from tacit.cli.output import Screen
-from tacit.privacy.errors import InvalidInput
+from tacit.privacy.errors import BudgetExceeded, InvalidInput, NotPermitted, TooLarge, UnknownName
+from tacit.privacy.figures import at_most, left_over
 
 if TYPE_CHECKING:
     from tacit.attack import QueryInterface
     from tacit.privacy.tables import Kind, Table
 
 ROUNDING: Final = 1 + 1e-9
+FINDINGS_MAX: Final = 1_000
+"""How many findings the ledger keeps of one data set (`tacit.ledger.kept_findings`)."""
+KEEPERS: Final = ("owner", "curator", "auditor")
+"""The roles that may keep findings over a server."""
 _WHOLE: Final = re.compile("-?[0-9]+")
 
 
@@ -80,6 +85,8 @@ class KeepSettings:
 
     dataset: str | None
     by: str | None
+    digests: frozenset[str]
+    """The runs of which a finding is kept already (`Finding.target_digest`)."""
 
     @classmethod
     def of(cls, place: Place, dataset: str | None, by: str | None, *, permit: str | None, table: str | None) -> Self:
@@ -90,21 +97,68 @@ class KeepSettings:
         if place.server is None:
             if by is None:
                 raise click.UsageError("--keep needs --by NAME, the person who keeps the finding")
-            texts.name("by", by)
+            _require_person(place, texts.name("by", by))
         if permit is not None and dataset is not None and (paid := str(place.permit(permit).dataset)) != dataset:
             raise click.UsageError(f"the permit was charged to {paid}, not to {dataset}; leave out --dataset")
         if dataset is None and permit is None:
             if table is None:
                 raise click.UsageError("--keep needs --dataset NAME or --permit ID, what the finding is about")
             dataset = place.table(table).dataset
-        if dataset is not None:
-            source.budget(dataset).remaining()  # raises for an unknown data set
-        return cls(dataset, by)
+        about = str(place.permit(str(permit)).dataset) if dataset is None else dataset
+        source.budget(about).remaining()  # raises for an unknown data set
+        if place.server is not None:
+            _require_grant(source, about)
+        digests = [str(one.document.get("target_digest", "")) for one in source.findings(about)]
+        if len(digests) >= FINDINGS_MAX:
+            raise TooLarge(f"{about} has {FINDINGS_MAX:,} findings, the maximum; leave out --keep", name="keep")
+        return cls(dataset, by, frozenset(digests))
 
     def keep(self, place: Place, finding: Any) -> str:
         """Keep a finding in the ledger and return its id."""
         options = {} if place.server is not None else {"by": self.by}
         return str(place.source.keep_finding(finding, self.dataset, **options).id)
+
+
+def _require_person(place: Place, name: str) -> None:
+    """Raise UnknownName for a person who is not in the access database of the folder, if it has one."""
+    from tacit.cli.backends import SERVER, open_access
+    from tacit.privacy.texts import did_you_mean
+
+    if not (place.folder / SERVER).exists():
+        return
+    with open_access(place.folder, postgres=False) as access:
+        known = [one.name for one in access.people.all()]
+    if name not in known:
+        hint = did_you_mean(name, known, "tacit access lists them")
+        raise UnknownName(f"--by: {name} is no person of this folder; {hint}", name="by", value=name)
+
+
+def _require_grant(client: Any, dataset: str) -> None:
+    """Raise NotPermitted unless the caller of a server may keep findings of a data set."""
+    grants = client.me()["grants"]
+    if not any(one["role"] in KEEPERS and one["dataset"] in (None, dataset) and one["table"] is None for one in grants):
+        raise NotPermitted(
+            f"--keep needs the role {', '.join(KEEPERS[:-1])} or {KEEPERS[-1]} on {dataset}; nothing was charged"
+        )
+
+
+class Spent:
+    """What is charged to the budgets of some targets from now on."""
+
+    def __init__(self, place: Place, spendings: Iterable[Spending]) -> None:
+        self._place = place
+        self._scopes = sorted({(one.dataset, one.analyst) for one in spendings}, key=str)
+        self._before = [self._left(*one) for one in self._scopes]
+
+    def _left(self, dataset: str, analyst: str | None) -> float:
+        return float(self._place.source.budget(dataset, analyst).remaining().epsilon)
+
+    def words(self) -> str:
+        """Return what was spent, in words; nothing if no budget could be charged."""
+        parts = []
+        for scope, before in zip(self._scopes, self._before, strict=True):
+            parts.append(f"spent epsilon {at_most(max(0.0, before - self._left(*scope)))} of {scope[0]}")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,22 +185,54 @@ def query_target(settings: Mapping[str, Any], epsilon: float | None, place: Plac
     if epsilon is None:
         raise click.UsageError("give --epsilon (in a file: claim = {epsilon = 1.0}): what the queries spend in all")
     table, analyst = place.table(settings["table"]), settings["analyst"]
-    kind = table.column(settings["unit"]).kind
+    unit = _unit(table, settings["unit"])
     budget = place.source.budget(table.dataset, analyst)
     people = read_records(settings["truth"])
-    people.require(["id", "secret"])
+    if not {"id", "secret"} <= people.columns.keys():
+        raise InvalidInput(
+            f"--truth: {settings['truth']} needs the columns id and secret; it has {', '.join(people.columns)}",
+            name="truth",
+        )
+    ids = [_id(one, table.column(unit).kind) for one in people["id"].tolist()]
+    _check_ids(place, table, unit, ids, settings["truth"])
     made = QueryInterface(
         place.source,
-        ids=[_id(one, kind) for one in people["id"].tolist()],
+        ids=ids,
         truth=truths(people["secret"].tolist()),
         table=settings["table"],
-        unit=settings["unit"],
+        unit=unit,
         secret=settings["secret"],
         analyst=analyst,
         epsilon=epsilon,
         epsilon_min=budget.epsilon_min,
     )
     return QueryTarget(made, Spending(table.dataset, analyst, epsilon))
+
+
+def _unit(table: Table, stated: str | None) -> str:
+    """Return the column with the ids of people, which is the unit of the catalog."""
+    if table.unit is None:
+        raise InvalidInput(f"{table.name} is public: no person is protected there", name="table")
+    if not table.unit.is_direct:
+        raise InvalidInput(
+            f"the people of {table.name} are identified in another table; attack that table", name="table"
+        )
+    if stated is not None and stated.lower() != table.unit.column.lower():
+        raise InvalidInput(f"--unit: the people of {table.name} are in the column {table.unit.column}", name="unit")
+    return table.unit.column
+
+
+def _check_ids(place: Place, table: Table, unit: str, ids: list[Any], file: Path) -> None:
+    """Raise InvalidInput if none of the ids is in a table of the folder; a server does not tell."""
+    if place.server is not None:
+        click.echo(f"whether the ids of {file} are in {table.name} cannot be checked over a server", err=True)
+        return
+    found = place.source.engines.count_units(table, unit, ids)
+    sentence = f"{found} of {len(ids)} ids of {file} are in {table.name}.{unit}"
+    if not found:
+        raise InvalidInput(f"{sentence}; nothing was charged", name="truth")
+    if found < len(ids):
+        click.echo(sentence, err=True)
 
 
 def _id(cell: Any, kind: Kind) -> Any:
@@ -161,13 +247,14 @@ def _id(cell: Any, kind: Kind) -> Any:
 
 
 def confirm_spending(screen: Screen, place: Place, spendings: Iterable[Spending], *, is_confirmed: bool) -> None:
-    """Ask once for confirmation of all that attacks spend; raise InvalidInput if it does not fit.
+    """Ask once for confirmation of all that attacks spend; raise BudgetExceeded if it does not fit.
 
     The budget of a data set pays for all analysts, that of an analyst for its own queries. Servers show an analyst its
     own budget alone, so there only the budgets that targets name are checked.
     """
     wanted: dict[tuple[str, str | None], float] = defaultdict(float)
-    for one in spendings:
+    spent = list(spendings)
+    for one in spent:
         wanted[one.dataset, one.analyst] += one.epsilon
         if one.analyst is not None and place.server is None:
             wanted[one.dataset, None] += one.epsilon
@@ -176,8 +263,12 @@ def confirm_spending(screen: Screen, place: Place, spendings: Iterable[Spending]
         left = place.source.budget(dataset, analyst).remaining()
         if epsilon > left.epsilon * ROUNDING:
             whose = dataset if analyst is None else f"{dataset} for {analyst}"
-            raise InvalidInput(
-                f"the attack would spend epsilon {epsilon:g}, and {left.epsilon:.4g} remains of {whose}", name="epsilon"
+            option = "--epsilon" if len(spent) == 1 else "in all epsilon"
+            fits = f"; {option} {left_over(left.epsilon)} would fit" if left.epsilon > 0 else ""
+            raise BudgetExceeded(
+                f"the attack would spend epsilon {epsilon:g}, and {left_over(left.epsilon)} remains of {whose}{fits}",
+                remaining=left,
+                scope=whose,
             )
         if epsilon > SHARE * left.epsilon:
             sentences.append(cost_sentence(epsilon, left, dataset, analyst))
@@ -190,7 +281,7 @@ QUERY: Final = TargetKind(
     (
         TargetOption("table", "text", "The table that is queried.", True),
         TargetOption("secret", "text", "The secret of a person, a condition of SQL: \"diagnosis = 'flu'\".", True),
-        TargetOption("unit", "text", "The column with the ids of people.", True),
+        TargetOption("unit", "text", "Column with the ids of people; by default, and at most, the unit of the table."),
         TargetOption("truth", "file", "A CSV file with the columns id and secret (0 or 1), for scoring alone.", True),
         TargetOption("analyst", "text", "The analyst whose budget is charged as well."),
     ),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import secrets
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -37,11 +40,12 @@ class ReportFiles:
     def check(self) -> None:
         """Raise StorageUnavailable for a file that cannot be written, and UsageError for one that is named twice."""
         paths = [one for one in (self.html, self.junit, self.sarif, self.journal) if one is not None]
-        for path in paths:
+        for written in paths:
+            path = written.resolve()  # a link to a file that does not exist yet stays a link
             if not path.parent.is_dir():
-                raise StorageUnavailable(f"there is no folder {path.parent}")
+                raise StorageUnavailable(f"there is no folder {written.parent}")
             is_new = not path.exists()
-            with _writing(path), path.open("ab"):
+            with _writing(written), path.open("ab"):
                 pass
             if is_new:
                 path.unlink()
@@ -77,7 +81,9 @@ class Journal:
 
     def add(self, finding: Finding) -> Journal:
         """Append a finding, in the place of a torn line, and return the journal without that line."""
-        line = json.dumps(finding.to_dict(), allow_nan=False).encode("ascii") + b"\n"
+        document = finding.to_dict()
+        type(finding).from_dict(document)  # raises for what could not be read again
+        line = json.dumps(document, allow_nan=False).encode("ascii") + b"\n"
         with _writing(self.path), self.path.open("ab") as file:
             if self.torn_from is not None:
                 file.truncate(self.torn_from)
@@ -88,11 +94,13 @@ class Journal:
 class Report:
     """Where findings go: files, the screen, and the exit code."""
 
-    def __init__(self, files: ReportFiles, seed: int | None, fail_on: str | None) -> None:
+    def __init__(
+        self, files: ReportFiles, seed: int | None, fail_on: str | None, *, shows_records: bool = False
+    ) -> None:
         if files.journal is not None and seed is None:
             raise click.UsageError("--findings needs --seed N, by which a finding of the same run is recognised")
         files.check()
-        self.files, self.seed, self.fail_on = files, seed, fail_on
+        self.files, self.seed, self.fail_on, self._shows_records = files, seed, fail_on, shows_records
         self._journal = None if files.journal is None else Journal.of(files.journal)
         self._held = {} if self._journal is None else {one.target_digest: one for one in reversed(self._journal.held)}
 
@@ -100,7 +108,7 @@ class Report:
     def of(cls, values: Mapping[str, Any]) -> Report:
         """Return the report of a command; raise for a file that cannot be written, before anything is run."""
         files = ReportFiles(**{name: values[name] for name in ("html", "junit", "sarif", "journal")})
-        return cls(files, values["seed"], values["fail_on"])
+        return cls(files, values["seed"], values["fail_on"], shows_records=values["show_records"])
 
     def known(self, digest: str) -> Finding | None:
         """Return the finding of the same run that the journal holds, unless its attack could not be run."""
@@ -110,33 +118,47 @@ class Report:
     def add(self, finding: Finding) -> None:
         """Append a finding to the journal."""
         if self._journal is not None and (finding.measurements or finding.target_digest not in self._held):
-            self._journal = self._journal.add(finding)
+            self._journal = self._journal.add(self._shown(finding))
+
+    def _shown(self, finding: Finding) -> Finding:
+        """Return a finding as it is written: without records of people unless --show-records was given."""
+        return finding if self._shows_records else finding.without_people()
 
     def show(
         self,
         screen: Screen,
         findings: Sequence[Finding],
-        failed: Sequence[FailedAttack] = (),
+        failed: Sequence[Failed] = (),
         *,
-        kept: str | None = None,
+        keep: Callable[[], str] | None = None,
         stopped: BaseException | None = None,
     ) -> None:
-        """Write the findings to the screen, then to files; raise `stopped`, or exit with the code of the outcome.
+        """Write the findings to files, keep them, and show them; raise `stopped`, or exit with the code of the outcome.
 
-        The code is 1 if --fail-on names one of the findings, otherwise that of the gravest error.
+        The code is 1 if --fail-on names one of the findings, otherwise that of the gravest error. A finding that cannot
+        be kept is written and shown all the same.
         """
+        shown = [self._shown(one) for one in findings]
+        errors: list[Exception] = [*self.write(shown, failed)]
+        kept = None
+        try:
+            kept = None if keep is None else keep()
+        except KeyboardInterrupt as error:
+            stopped = error
+        except Exception as error:
+            errors.append(error)
         try:
             with writing_answer("run the command again"):
                 if findings or stopped is None:
-                    _show(screen, findings, kept)
-        except (OSError, TacitError) as problem:  # the files are written all the same
+                    _show(screen, shown, kept)
+        except (OSError, TacitError) as problem:
             stopped = stopped or problem
         codes = [one.exit_code for one in failed]
         for one in failed:
             _show_error(screen, one.code, f"{one.target}, {one.attack}: {one.message}")
-        for error in self.write(findings, failed):
-            _show_error(screen, error.code, error.message)
-            codes.append(error.exit_code)
+        for described in map(_described, errors):
+            _show_error(screen, described.code, described.message)
+            codes.append(described.exit_code)
         if stopped is not None:
             raise stopped
         if self.fail_on is not None and any(one.verdict in SERIOUS[self.fail_on] for one in findings):
@@ -144,14 +166,14 @@ class Report:
         if codes:
             raise click.exceptions.Exit(max(codes))
 
-    def write(self, findings: Sequence[Finding], failed: Sequence[FailedAttack]) -> list[TacitError]:
+    def write(self, findings: Sequence[Finding], failed: Sequence[Failed]) -> list[TacitError]:
         """Write the files of the findings, and return the errors of those that could not be written."""
         from tacit.attack.exchange import to_junit, to_sarif
         from tacit.attack.pages import page
 
         writers: list[tuple[Path | None, Callable[[], str]]] = [
             (self.files.html, lambda: page(findings)),
-            (self.files.junit, lambda: to_junit(findings, failed)),
+            (self.files.junit, lambda: to_junit(findings, [one.without_text() for one in failed])),
             (self.files.sarif, lambda: to_sarif(findings)),
         ]
         errors: list[TacitError] = []
@@ -159,19 +181,46 @@ class Report:
             if path is not None:
                 try:
                     with _writing(path):
-                        path.write_text(text(), encoding="utf-8", errors="backslashreplace")
+                        _replace(path, text().encode("utf-8", errors="backslashreplace"))
                 except StorageUnavailable as error:
                     errors.append(error)
         return errors
 
 
-def failed_attack(target: str, attack: str, error: Exception) -> FailedAttack:
-    """Return the record of an attack that ended with an error."""
-    from tacit.attack.exchange import FailedAttack
-    from tacit.cli.app import describe_error
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An attack that ended with an error."""
 
-    failure = describe_error(error)
-    return FailedAttack(target, attack, failure.code, failure.message, failure.exit_code)
+    target: str
+    attack: str
+    code: str
+    message: str
+    """The message of the error, which may quote a person: for standard error alone."""
+    sentence: str
+    """The type of the error, and fixed text."""
+    exit_code: int
+
+    @classmethod
+    def of(cls, target: str, attack: str, error: Exception) -> Failed:
+        """Return the record of an error."""
+        from tacit.attack.targets import DoesNotFit
+
+        failure = _described(error)
+        fixed = f": {error.sentence}" if isinstance(error, DoesNotFit) else ""
+        return cls(target, attack, failure.code, failure.message, f"{type(error).__name__}{fixed}", failure.exit_code)
+
+    def without_text(self) -> FailedAttack:
+        """Return what may be written to a file."""
+        from tacit.attack.exchange import FailedAttack
+
+        return FailedAttack(self.target, self.attack, self.code, self.sentence, self.exit_code)
+
+
+def _described(error: Exception) -> Any:
+    from tacit.cli.app import describe_error
+    from tacit.cli.options import folder_argument
+
+    return describe_error(error, folder_argument())
 
 
 def printable(text: str) -> str:
@@ -185,6 +234,24 @@ def _show_error(screen: Screen, code: str, message: str) -> None:
         click.echo(json.dumps({"error": {"code": code, "message": sentence}}, ensure_ascii=False), err=True)
     else:
         click.echo(f"tacit: {code} {sentence}", err=True)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file as a whole; what a link names is replaced, and the link stays."""
+    target = path.resolve()
+    if target.exists() and not target.is_file():  # a pipe or a device
+        target.write_bytes(content)
+        return
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+        if target.exists():
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
 
 
 @contextmanager

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tacit.cli.attacks.claims import ClaimSettings
-from tacit.cli.attacks.queries import QUERY, Place, Spending, confirm_spending, query_target
-from tacit.cli.attacks.report import Report, failed_attack
-from tacit.cli.attacks.targets import KINDS, read_toml
+from tacit.cli.attacks.queries import QUERY, Place, Spending, Spent, confirm_spending, query_target
+from tacit.cli.attacks.report import Failed, Report
+from tacit.cli.attacks.targets import KINDS, MECHANISM, read_toml
 from tacit.cli.options import ServerAddress, is_typed
 from tacit.cli.output import Screen, is_interrupt, progress_bar
 from tacit.privacy.errors import InvalidInput, UnknownName, WrongType
 
 if TYPE_CHECKING:
     from tacit.attack import Claim, Finding
-    from tacit.attack.exchange import FailedAttack
     from tacit.curator.self_audit import Trial
 
 TARGETS_FILE: Final = "attacks.toml"
@@ -40,6 +39,8 @@ class Planned:
     """Kind, settings and digests of files (`TargetKind.identity`)."""
     spending: Spending | None = None
     leaves_out: frozenset[str] = frozenset()
+    is_code: bool = False
+    """Whether it is code: a mechanism may import any other, so its findings are never reused."""
 
     def fitting(self, effort: str) -> list[str]:
         """Return the names of the attacks that a suite runs; raise InvalidInput if there are none."""
@@ -91,7 +92,7 @@ class _Progress:
     """What a suite has found so far."""
 
     found: list[Finding] = field(default_factory=list)
-    failed: list[FailedAttack] = field(default_factory=list)
+    failed: list[Failed] = field(default_factory=list)
     advance: Callable[[float], None] = lambda share: None
 
     def show(self, among: int) -> None:
@@ -115,12 +116,19 @@ def run_suite(screen: Screen, options: SuiteOptions, report: Report) -> None:
             if one.spending is not None and len(known) < len(names)
         ]
         confirm_spending(screen, place, spendings, is_confirmed=options.yes)
+        spent = Spent(place, spendings)
         state.advance = stack.enter_context(progress_bar(screen)) or state.advance
         try:
             for one, known in zip(planned, held, strict=True):
                 state.found += known
                 _attack(one, {finding.attack for finding in known}, settings, report, state)
-        except (Exception, KeyboardInterrupt) as error:
+        except KeyboardInterrupt as error:
+            goes_on = report.files.journal is not None and not all(one.is_code for one in planned)
+            advice = "the same command goes on" if goes_on else "with --findings FILE it could be continued"
+            done = len(state.found) + len(state.failed)
+            words = [f"interrupted after {done} of {sum(map(len, fitting))} attacks", spent.words(), advice]
+            stopped = KeyboardInterrupt("; ".join(filter(None, [*words, str(error)])))
+        except Exception as error:
             stopped = error
     report.show(screen, state.found, state.failed, stopped=stopped)
 
@@ -134,7 +142,7 @@ def _among(planned: Sequence[Planned], fitting: Sequence[Sequence[str]], effort:
 
 def _held(one: Planned, names: Sequence[str], settings: RunSettings, report: Report) -> list[Finding]:
     """Return the findings of a target that the journal holds."""
-    known = [report.known(one.digest(name, settings)) for name in names]
+    known = [] if one.is_code else [report.known(one.digest(name, settings)) for name in names]
     return [replace(finding, target=one.name) for finding in known if finding is not None]
 
 
@@ -152,7 +160,7 @@ def _attack(one: Planned, done: set[str], settings: RunSettings, report: Report,
             raise KeyboardInterrupt from error
         if is_typed("debug"):
             click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
-        state.failed.append(failed_attack(one.name, attack, error))
+        state.failed.append(Failed.of(one.name, attack, error))
         state.show(settings.among)
 
     suite(
@@ -207,7 +215,7 @@ def _planned_of_trial(trial: Trial) -> Planned:
     from tacit.attack import Claim
 
     claim = Claim.of(trial.promise, trial.delta or None)
-    return Planned(trial.name, trial.target, claim, {"installation": trial.name}, None, trial.leaves_out)
+    return Planned(trial.name, trial.target, claim, {"installation": trial.name}, None, trial.leaves_out, is_code=True)
 
 
 def planned_of_table(name: str, table: Mapping[str, Any], base: Path, place: Place) -> Planned:
@@ -233,4 +241,4 @@ def planned(name: str, kind_name: str, settings: Mapping[str, Any], claim: Claim
     kind = KINDS[kind_name]
     assert kind.make is not None
     target = kind.make(settings)
-    return Planned(name, target, claim.claim(place), kind.identity(settings))
+    return Planned(name, target, claim.claim(place), kind.identity(settings), is_code=kind is MECHANISM)

@@ -17,7 +17,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from tacit.privacy.errors import InvalidInput, SourceMissing, UnknownName, WrongType
+from tacit.privacy.errors import InvalidInput, NotInCatalog, SourceMissing, UnknownName, WrongType
 from tacit.privacy.texts import did_you_mean
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class TargetKind:
         found = {**dict.fromkeys(known), **table}
         for one in self.settings:
             if found[one.name] is not None and one.type in ("file", "function"):
-                located = base / found[one.name]
+                located = base.absolute() / found[one.name]
                 found[one.name] = located if one.type == "file" else str(located)
         return found
 
@@ -144,6 +144,15 @@ def _table(settings: Mapping[str, Any]) -> Any:
 
     records = read_records(settings["records"])
     register = None if settings["register"] is None else read_records(settings["register"])
+    if register is not None:
+        if settings["identity"] is None:
+            raise InvalidInput("a register needs --identity COLUMN, its column that names a person", name="identity")
+        named = [*(settings["on"] or ()), *(settings[one] for one in ("identity", "item", "value", "when"))]
+        for column in named:
+            if column is not None and column not in register.columns:
+                raise NotInCatalog(
+                    f"the register {settings['register']} has no column {column}; it has {', '.join(register.columns)}"
+                )
     columns = {name: settings[name] for name in ("sensitive", "identity", "entity", "item", "value", "when")}
     for one in (records, register):
         if one is not None:
@@ -292,6 +301,8 @@ class MechanismFailed(InvalidInput):
 def _mechanism(settings: Mapping[str, Any]) -> Any:
     from tacit.attack import Mechanism
 
+    if settings["input"] == settings["neighbour"]:
+        raise InvalidInput("input and neighbour are the same, so no output can tell them apart", name="neighbour")
     made = Mechanism(
         _function(settings["function"]),
         settings["input"],
@@ -401,13 +412,13 @@ TABLE: Final = TargetKind(
         TargetOption("when", "text", "On which day."),
     ),
     _table,
-    ("epsilon", "delta", "risk", "permit"),
+    ("risk",),
 )
 STATISTICS: Final = TargetKind(
     "statistics",
     (TargetOption("statistics", "file", "A TOML file of published statistics.", True),),
     _statistics,
-    ("epsilon", "delta", "risk", "permit"),
+    ("risk",),
 )
 MEANS: Final = TargetKind(
     "means",

@@ -12,9 +12,9 @@ import click
 from click.core import ParameterSource
 
 from tacit.cli.attacks.claims import claim_of_options
-from tacit.cli.attacks.queries import QUERY, KeepSettings, Place, confirm_spending, open_source
-from tacit.cli.attacks.report import SERIOUS, Report, bound_of, claim_of, failed_attack, printable
-from tacit.cli.attacks.suites import Planned, RunSettings, SuiteOptions, planned, run_one, run_suite
+from tacit.cli.attacks.queries import QUERY, KeepSettings, Place, Spent, confirm_spending, open_source
+from tacit.cli.attacks.report import SERIOUS, Failed, Report, bound_of, claim_of, printable
+from tacit.cli.attacks.suites import QUERY_INTERRUPTED, Planned, RunSettings, SuiteOptions, planned, run_one, run_suite
 from tacit.cli.attacks.targets import (
     MEANS,
     MECHANISM,
@@ -34,15 +34,26 @@ from tacit.cli.options import (
     server_options,
     server_parameters,
 )
-from tacit.cli.output import Screen, progress_bar
+from tacit.cli.output import Screen, progress_bar, show_hints
+from tacit.privacy.errors import InvalidInput
 
 if TYPE_CHECKING:
     from tacit.attack import Finding
     from tacit.attack.kit import Attack
+    from tacit.curator.curated_findings import CuratedFinding
 
 EFFORTS: Final = ("ci", "nightly", "full")
 ANYWHERE: Final = frozenset({"json", "debug"})
 """The options that may stand before the name of an attack."""
+OPTIONS: Final = {
+    "quasi_identifiers": "--on COLUMN,COLUMN",
+    "register": "--register FILE",
+    "other": "--other FILE",
+    "one_run": "--trainings one",
+    "many_runs": "--trainings independent",
+    **{name: f"--{name} COLUMN" for name in ("sensitive", "identity", "truth", "entity", "item", "value", "when")},
+}
+"""The option of each attribute that an attack may need of its target."""
 _CLICK_TYPES: Final[Mapping[str, Any]] = {
     "file": click.Path(path_type=Path),
     "number": float,
@@ -83,7 +94,8 @@ def _report_options() -> list[click.Parameter]:
         click.Option(
             ["--fail-on"],
             type=click.Choice(list(SERIOUS)),
-            help="Exit with code 1 if a finding violates its claim, or is underpowered.",
+            help="Exit with code 1 if a finding violates its claim, or is underpowered; without this option the exit "
+            "code is 0 whatever the verdict.",
         ),
         click.Option(["--html"], type=file, help="Also write a page with plots to this file."),
         click.Option(["--junit"], type=file, help="Also write JUnit XML to this file."),
@@ -93,12 +105,18 @@ def _report_options() -> list[click.Parameter]:
             type=file,
             help="Append findings to this file as lines of JSON; the same run is not computed again. Needs --seed.",
         ),
+        click.Option(
+            ["--show-records"],
+            is_flag=True,
+            help="Include the records of people at the greatest risk in --html, --json and --findings; by default they "
+            "are left out.",
+        ),
         format_option(),
     ]
 
 
 def _claim_options(kind: TargetKind) -> list[click.Parameter]:
-    claims: dict[str, click.Parameter] = {
+    claims: dict[str, click.Option] = {
         "epsilon": click.Option(
             ["--epsilon"], type=float, help="The claim: epsilon. Queries of an attack spend this in all."
         ),
@@ -106,8 +124,10 @@ def _claim_options(kind: TargetKind) -> list[click.Parameter]:
         "risk": click.Option(["--risk"], type=float, help="The claim: the greatest share of people at risk."),
         "permit": click.Option(["--permit"], help="The claim: what the ledger charged for this permit."),
     }
+    if "epsilon" not in kind.claims:  # parsed to be refused with a reason
+        claims.update({name: click.Option([f"--{name}"], hidden=True) for name in ("epsilon", "delta", "permit")})
     return [
-        *(option for name, option in claims.items() if name in kind.claims),
+        *(option for name, option in claims.items() if name in kind.claims or option.hidden),
         click.Option(["--prior"], type=float, help="The attacker's belief beforehand that a secret is true."),
         click.Option(["--effort"], type=click.Choice(EFFORTS), default="ci", show_default=True),
         click.Option(["--keep"], is_flag=True, help="Keep the finding in the ledger, without records of people."),
@@ -145,6 +165,10 @@ def _kind_of(entry: Attack) -> TargetKind:
 
 def _run(attack: str, kind: TargetKind, screen: Screen, /, **values: Any) -> None:
     report = Report.of(values)
+    if "epsilon" not in kind.claims and any(values[name] is not None for name in ("epsilon", "delta", "permit")):
+        raise click.UsageError(
+            f"an epsilon says nothing about {attack.replace('_', ' ')}; claim a share of people with --risk 0.05"
+        )
     settings, claim = _typed(kind.settings, values), claim_of_options(values)
     how = RunSettings(values["effort"], report.seed, values["prior"])
     with ExitStack() as stack:
@@ -154,17 +178,34 @@ def _run(attack: str, kind: TargetKind, screen: Screen, /, **values: Any) -> Non
             table = settings["table"] if kind is QUERY else None
             keep = KeepSettings.of(place, values["dataset"], values["by"], permit=claim.permit, table=table)
         target = planned(str(settings[kind.settings[0].name]), kind.name, settings, claim, place)
-        known, kept = report.known(target.digest(attack, how)), None
-        if known is not None:
-            if keep is not None:
-                click.echo(f"the finding was read from {report.files.journal} and is not kept again", err=True)
-        else:
+        _require_settings(attack, target.target)
+        found = None if target.is_code else report.known(target.digest(attack, how))
+        if found is None:
             spendings = [] if target.spending is None else [target.spending]
             confirm_spending(screen, place, spendings, is_confirmed=values["yes"])
-            with progress_bar(screen):
-                known = _finding(attack, target, how, report)
-            kept = None if keep is None else keep.keep(place, known)
-    report.show(screen, [known], kept=kept)
+            spent = Spent(place, spendings)
+            try:
+                with progress_bar(screen):
+                    found = _finding(attack, target, how, report)
+            except (KeyboardInterrupt, RuntimeError) as error:
+                if isinstance(error, RuntimeError) and str(error) != QUERY_INTERRUPTED:
+                    raise
+                raise KeyboardInterrupt("; ".join(filter(None, ["interrupted", spent.words()]))) from error
+        elif keep is not None and found.target_digest in keep.digests:
+            click.echo(f"the finding was read from {report.files.journal} and is not kept again", err=True)
+            keep = None
+        if found.claimed is None:
+            example = "--epsilon 1" if "epsilon" in kind.claims else "--risk 0.05"
+            show_hints(screen, [f"add {example} to have it judged"])
+        report.show(screen, [found], keep=None if keep is None else partial(keep.keep, place, found))
+
+
+def _require_settings(attack: str, target: object) -> None:
+    """Raise UsageError for a setting that an attack needs and that was not given."""
+    missing = [one.missing(target) for one in _entries() if one.name == attack]
+    if missing and all(missing):
+        options = [OPTIONS.get(name, f"--{name}") for name in missing[0]]
+        raise click.UsageError(f"the attack needs more of its target: give {' and '.join(options)}")
 
 
 def _finding(attack: str, target: Planned, how: RunSettings, report: Report) -> Finding:
@@ -172,7 +213,7 @@ def _finding(attack: str, target: Planned, how: RunSettings, report: Report) -> 
     try:
         found = run_one(attack, target, how)
     except Exception as error:
-        report.write([], [failed_attack(target.name, attack, error)])
+        report.write([], [Failed.of(target.name, attack, error)])
         raise
     report.add(found)
     return found
@@ -268,15 +309,23 @@ def findings(
 ) -> None:
     """Show the findings that were kept in the ledger."""
     with open_source(folder, server) as source:
+        if dataset is not None and server is None:
+            source.budget(dataset).remaining()  # raises for an unknown data set
         kept = source.findings(dataset, permit)
     screen.show_list(
         "findings",
         kept,
         lambda one: {"id": one.id, "dataset": one.dataset, "permit": one.permit, "by": one.by, **one.document},
         ("at", "data set", "permit", "by", "attack", "verdict", "claimed", "shown"),
-        lambda one: (
-            f"{one.at:%Y-%m-%d %H:%M}", printable(one.dataset), one.permit or "", printable(one.by),
-            printable(one.finding.attack), str(one.finding.verdict), claim_of(one.finding), bound_of(one.finding),
-        ),
+        _kept_row,
         "no findings were kept",
-    )  # fmt: skip
+    )
+
+
+def _kept_row(one: CuratedFinding) -> tuple[str, ...]:
+    first = (f"{one.at:%Y-%m-%d %H:%M}", printable(one.dataset), one.permit or "", printable(one.by))
+    try:
+        found = one.finding
+    except InvalidInput:
+        return (*first, printable(one.id), "unreadable", "", "")
+    return (*first, printable(found.attack), str(found.verdict), claim_of(found), bound_of(found))
