@@ -1,4 +1,4 @@
-"""`python -m gallery`: run every script of the folder."""
+"""`python -m gallery [EXHIBIT]...`: run scripts of the folder, by default all."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ def exhibit(name: str, small: bool) -> Exhibit:
 
 
 @click.command()
-@click.argument("folder", default=PLOTS, type=click.Path(file_okay=False, path_type=Path))
+@click.argument("exhibits", nargs=-1, type=click.Choice(names()), metavar="[EXHIBIT]...")
+@click.option("--folder", default=PLOTS, type=click.Path(file_okay=False, path_type=Path), help="Folder of the plots.")
 @click.option("--small", is_flag=True, help="End within a minute, with fewer people and runs.")
-def main(folder: Path, small: bool) -> None:
-    """Run every script and write the plots into FOLDER."""
-    for name in names():
+def main(exhibits: tuple[str, ...], folder: Path, small: bool) -> None:
+    """Run the scripts of the exhibits, by default all, and write their plots into a folder."""
+    for name in exhibits or names():
         show(exhibit(name, small), folder)
     click.echo(f"plots are in {folder}", err=True)
 

@@ -21,6 +21,7 @@ from tests.style.rules import ROOT
 
 TUTORIAL: Final = ROOT / "docs/tutorial/first-private-answer.md"
 HOW_TO: Final = ROOT / "docs/how-to/serve-a-folder.md"
+AUDIT: Final = ROOT / "docs/how-to/audit-a-table.md"
 ADDRESS: Final = "http://127.0.0.1:8321"
 SECONDS_MAX: Final = 120
 
@@ -101,7 +102,19 @@ def test_the_tutorial_leads_from_an_empty_folder_to_an_answer_and_the_guide_from
     assert "answer-released" in served[4]
 
 
-@pytest.mark.parametrize("guide", [TUTORIAL, HOW_TO], ids=lambda guide: guide.name)
+def test_the_guide_to_an_audit_refutes_a_claim_and_accepts_it_for_coarser_records(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    shown = run_guide(AUDIT, folder, environment)
+    assert "released.csv,linkage,violates," in shown[1]
+    assert "released.csv,attribute_linkage,violates," in shown[2]
+    assert "coarse.csv,linkage,consistent," in shown[3]
+    assert (folder / "findings.xml").exists()
+
+
+@pytest.mark.parametrize("guide", [TUTORIAL, HOW_TO, AUDIT], ids=lambda guide: guide.name)
 def test_every_link_of_a_guide_leads_somewhere_and_the_readme_names_it(guide: Path) -> None:
     targets = LINK.findall(guide.read_text(encoding="utf-8"))
     assert targets

@@ -66,7 +66,7 @@ def infer(target: Table, setting: Setting) -> Outcome:
         Measurement("share of people with one possible value", alone / len(known), baseline=0.0),
         Measurement("share of people with one of two values left", of_two / len(known)),
         Measurement("values guessed right, expected", sum(guessed) / len(known), baseline=prior),
-        Measurement("greatest distance from the whole table (t)", max(distance)),
+        Measurement("t-closeness", max(distance)),
     ]
     if target.other is not None:
         before = sum(map(_is_certain, people)) / sum(map(bool, people))

@@ -360,28 +360,42 @@ def judge(
     limit = None if claimed is None else claimed.epsilon if what == EPSILON else claimed.risk
     if lower_bound is None:
         return Verdict.NOT_APPLICABLE, without
+    found = _in_words(lower_bound, what)
     if claimed is None or limit is None:
-        return Verdict.NOT_APPLICABLE, f"No claim about {what} was given that this attack could refute."
-    found = f"The attack shows {what} of at least {lower_bound:.3g}"
+        return Verdict.NOT_APPLICABLE, f"{found}; no claim was given by which this could be judged."
+    allows = f"the claim allows {claimed.words if what == EPSILON else _percent(limit)}"
     if lower_bound > limit and power is not None and power.null_value > limit:
         return (
             Verdict.NOT_APPLICABLE,
             f"{found}, but {power.null_value:.3g} of a twin that says nothing: here it accuses whatever was released.",
         )
     if lower_bound > limit:
-        return Verdict.VIOLATES, f"{found}, and {claimed.words} was claimed."
+        return Verdict.VIOLATES, f"{found}; {allows}."
     if power is not None and power.doubt:
         return Verdict.UNDERPOWERED, f"{found}; {power.doubt}: this says nothing."
     if power is None or not power.is_noticed:
         leak = "" if power is None else f" ({power.planted})"
         return (
             Verdict.UNDERPOWERED,
-            f"{found}; it would not have refuted {claimed.words} even on a planted leak{leak}: this says nothing.",
+            f"{found}; {allows}, which would not have been refuted even on a planted leak{leak}: this says nothing.",
         )
     return (
         Verdict.CONSISTENT,
-        f"{found}, which {claimed.words} allows; on a planted leak ({power.planted}) it refutes the claim.",
+        f"{found}; {allows}, which is refuted on a planted leak ({power.planted}).",
     )
+
+
+def _in_words(lower_bound: float, what: str) -> str:
+    """Return a lower bound as a sentence without its full stop."""
+    if what == EPSILON:
+        return f"The attack shows epsilon of at least {lower_bound:.3g}"
+    if what == "a share of people identified":
+        return f"The attack identifies at least {_percent(lower_bound)} of people"
+    return f"The {what.removeprefix('a ')} is at least {_percent(lower_bound)}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
 
 
 def _require(condition: bool, sentence: str) -> None:

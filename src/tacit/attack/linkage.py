@@ -208,7 +208,7 @@ def link(target: Table, setting: Setting) -> Outcome:
             uniqueness(records, columns),
             predicted=predicted_uniqueness(records, columns, setting.random),
         ),
-        Measurement("records alike, the fewest (k)", min(sizes.values())),
+        Measurement("smallest group (k-anonymity)", min(sizes.values())),
     ]
     if right is not None and linked:
         measurements.append(Measurement("links that are right", right / len(linked)))

@@ -31,6 +31,8 @@ T = TypeVar("T")
 FORMATS: Final = ("table", "csv", "json", "markdown")
 TEXT_WIDTH_MAX: Final = 100
 LABEL_WIDTH: Final = 17
+UNBROKEN: Final = frozenset({"permit"})
+"""Columns whose cells are copied, and therefore never wrapped."""
 
 
 QUERY_INTERRUPTED: Final = "Query interrupted"
@@ -106,8 +108,9 @@ class Screen:
         from rich.text import Text
 
         table = Table(box=SIMPLE_HEAD, header_style="bold")
-        for name in columns:
-            table.add_column(name, overflow="fold")
+        for place, name in enumerate(columns):
+            widest = max((len(row[place]) for row in rows), default=0)
+            table.add_column(name, overflow="fold", min_width=widest if name in UNBROKEN else None)
         for row in rows:
             table.add_row(*map(Text, row))
         self.console.print(table)
@@ -163,13 +166,14 @@ class Screen:
             return
         from rich.text import Text
 
-        width = self.width - LABEL_WIDTH - 1
+        label_width = max(LABEL_WIDTH, *(len(fact.label) + 2 for fact in facts))
+        width = self.width - label_width - 1
         self.console.print()
         for fact in facts:
-            label = f" {fact.label:{LABEL_WIDTH - 2}} "
+            label = f" {fact.label:{label_width - 2}} "
             for line in Text(fact.text, "bold cyan" if fact.is_answer else "").wrap(self.console, max(width, 20)):
                 self.console.print(Text.assemble((label, "dim"), line), soft_wrap=True)
-                label = " " * LABEL_WIDTH
+                label = " " * label_width
         self.console.print()
 
 

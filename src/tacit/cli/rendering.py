@@ -246,4 +246,5 @@ def answer_facts(
     cost = Fact("cost", cost_text(release.cost), True)
     lines = list(lines)
     counted = [Fact("counted", counted_text(release, lines)), *caveats(lines)]
-    return [*counted, *warnings, cost, *remaining_facts(remaining, analyst)]
+    permit = [] if release.permit is None else [Fact("permit", release.permit.id)]
+    return [*counted, *warnings, cost, *permit, *remaining_facts(remaining, analyst)]

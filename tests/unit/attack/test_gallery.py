@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from gallery.__main__ import exhibit, names
+from gallery.__main__ import exhibit, main, names
 from gallery.common import Exhibit, adult, married, show
 from tests.style.rules import ROOT
 
@@ -111,3 +112,10 @@ def test_a_script_shows_its_story_as_help() -> None:
     command = [sys.executable, "-m", "gallery.census_block", "--help"]
     outcome = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert "Garfinkel" in outcome.stdout
+
+
+def test_an_unknown_exhibit_is_refused(tmp_path: Path) -> None:
+    outcome = CliRunner().invoke(main, ["census_blok", "--folder", str(tmp_path)])
+    assert outcome.exit_code == 2
+    assert "census_block" in outcome.output
+    assert list(tmp_path.iterdir()) == []

@@ -738,3 +738,22 @@ def test_an_interrupted_attack_says_what_it_spent(
 def test_without_a_claim_a_hint_says_how_to_state_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["attack", *LINKAGE]) == 0
     assert "hint: add --risk 0.05 to have it judged" in capsys.readouterr().err
+
+
+def test_help_lists_options_by_section_and_only_those_that_the_attack_uses(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["attack", "linkage", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert [one for one in out.splitlines() if re.fullmatch(r"[A-Z][a-z]+:", one)] == [
+        "Target:", "Claim:", "Ledger:", "Output:"
+    ]  # fmt: skip
+    assert "RECORDS: The published records" in out
+    for option in ("--epsilon", "--entity", "--yes"):
+        assert option not in out
+    assert run(["attack", "--help"]) == 0
+    assert "Attacks on query interfaces:" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("files")
+def test_shares_are_written_in_percent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["attack", "linkage", "released.csv", "--on", "zip,born", "--risk", "0.05"]) == 0
+    assert "The attack identifies at least 100 % of people; the claim allows 5 %." in capsys.readouterr().out

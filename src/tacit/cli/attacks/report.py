@@ -270,6 +270,11 @@ def _show(screen: Screen, findings: Sequence[Finding], kept: str | None) -> None
     if len(findings) == 1 and screen.has_reader:
         screen.show_facts([Fact(one.label, printable(one.text), one.is_answer) for one in _facts(findings[0], kept)])
         return
+    unfit = [one for one in findings if not one.measurements]
+    if unfit:
+        names = "; ".join(f"{one.target}, {one.attack}" for one in unfit)
+        click.echo(printable(f"left out, because they do not fit their targets: {names}"), err=True)
+    findings = [one for one in findings if one.measurements]
     columns = ["target", "attack", "verdict", "claimed", "shown", "seconds", "reason"]
     rows = [
         [one.target, one.attack, str(one.verdict), claim_of(one), bound_of(one), f"{one.seconds:.1f}", one.reason]
@@ -289,6 +294,8 @@ def _facts(one: Finding, kept: str | None) -> list[Fact]:
     from tacit.attack.pages import figures
 
     found = [Fact("verdict", str(one.verdict), is_answer=True), Fact("", one.reason)]
+    if one.lower_bound is not None:
+        found.append(Fact("lower bound", f"{bound_of(one)} at {100 * one.confidence:.4g} % confidence"))
     found += [Fact(measured.name[:1].upper() + measured.name[1:], figures(measured)) for measured in one.measurements]
     found.append(Fact("attacker", f"{one.threat_model.access}; knows {one.threat_model.knowledge}"))
     found += [Fact("assumes", text) for text in one.assumptions]

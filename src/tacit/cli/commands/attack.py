@@ -45,6 +45,13 @@ if TYPE_CHECKING:
 EFFORTS: Final = ("ci", "nightly", "full")
 ANYWHERE: Final = frozenset({"json", "debug"})
 """The options that may stand before the name of an attack."""
+HEADINGS: Final = {
+    "Table": "published tables",
+    "Statistics": "published statistics",
+    "QueryInterface": "query interfaces",
+    "Mechanism": "mechanisms",
+    "Model": "models",
+}
 OPTIONS: Final = {
     "quasi_identifiers": "--on COLUMN,COLUMN",
     "register": "--register FILE",
@@ -129,27 +136,69 @@ def _claim_options(kind: TargetKind) -> list[click.Parameter]:
     return [
         *(option for name, option in claims.items() if name in kind.claims or option.hidden),
         click.Option(["--prior"], type=float, help="The attacker's belief beforehand that a secret is true."),
-        click.Option(["--effort"], type=click.Choice(EFFORTS), default="ci", show_default=True),
+        click.Option(
+            ["--effort"], type=click.Choice(EFFORTS), default="ci", show_default=True, help="How long it may take."
+        ),
+    ]
+
+
+def _keep_options() -> list[click.Parameter]:
+    return [
         click.Option(["--keep"], is_flag=True, help="Keep the finding in the ledger, without records of people."),
         click.Option(["--dataset"], help="The data set under which it is kept, if no permit is named."),
         click.Option(["--by"], metavar="NAME", help="Name of the person who keeps it."),
     ]
 
 
+ROWS_OF_EVENTS: Final = frozenset({"entity", "item", "value", "when"})
+UNUSED: Final = {"sparse_linkage": frozenset({"on", "sensitive", "other"})}
+"""Options of a kind of target that an attack does not use; `ROWS_OF_EVENTS` for all others."""
+
+
+class AttackCommand(Command):
+    """A command whose help lists options by section; those in none are about output."""
+
+    def __init__(self, *arguments: Any, sections: Mapping[str, Sequence[str | None]], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.sections = sections
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of each section."""
+        titles = {name: title for title, names in self.sections.items() for name in names}
+        for title in (*self.sections, "Output"):
+            options = [one for one in self.get_params(context) if isinstance(one, click.Option)]
+            shown = [one for one in options if titles.get(one.name, "Output") == title]
+            records = [record for one in shown if (record := one.get_help_record(context)) is not None]
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
 def command_of(entry: Attack) -> click.Command:
     """Return the command of an attack."""
     kind = _kind_of(entry)
-    return Command(
+    yes = click.Option(["--yes"], is_flag=True, hidden=kind is not QUERY, help="Spend without asking for confirmation.")
+    claims, keeping = _claim_options(kind), [*_keep_options(), folder_parameter(), *server_parameters()]
+    settings = [_option(one, place == 0) for place, one in enumerate(kind.settings)]
+    for one in settings:
+        if isinstance(one, click.Option) and one.name in UNUSED.get(entry.name, ROWS_OF_EVENTS):
+            one.hidden = True
+    return AttackCommand(
         entry.name.replace("_", "-"),
-        params=[
-            *(_option(one, place == 0) for place, one in enumerate(kind.settings)),
-            *_claim_options(kind),
-            *(folder_parameter(), *server_parameters()),
-            click.Option(["--yes"], is_flag=True, help="Spend without asking for confirmation."),
-            *_report_options(),
-        ],
+        params=[*settings, *claims, yes, *keeping, *_report_options()],
+        sections={
+            "Target": [one.name for one in settings],
+            "Claim": [*(one.name for one in claims), "yes"],
+            "Ledger": [one.name for one in keeping],
+        },
         callback=click.pass_obj(partial(_run, entry.name, kind)),
-        help=f"{entry.summary[:1].upper()}{entry.summary[1:]}.\n\n{kind.settings[0].help}\n\nPaper: {entry.paper}.",
+        help="\n\n".join(
+            (
+                f"{entry.summary[:1].upper()}{entry.summary[1:]}.",
+                f"{kind.settings[0].name.upper()}: {kind.settings[0].help}",
+                f"Paper: {entry.paper}.",
+            )
+        ),
         short_help=entry.summary,
     )
 
@@ -187,8 +236,8 @@ def _run(attack: str, kind: TargetKind, screen: Screen, /, **values: Any) -> Non
             try:
                 with progress_bar(screen):
                     found = _finding(attack, target, how, report)
-            except (KeyboardInterrupt, RuntimeError) as error:
-                if isinstance(error, RuntimeError) and not is_interrupt(error):
+            except BaseException as error:
+                if not is_interrupt(error):
                     raise
                 raise KeyboardInterrupt("; ".join(filter(None, ["interrupted", spent.words()]))) from error
         elif keep is not None and found.target_digest in keep.digests:
@@ -235,7 +284,7 @@ class AttackGroup(Group):
         """List the attacks by what they attack."""
         entries = {one.name: one for one in reversed(_entries())}
         for target in dict.fromkeys(one.target for one in _entries()):
-            with formatter.section(f"attacks on a {target.__name__}"):
+            with formatter.section(f"Attacks on {HEADINGS[target.__name__]}"):
                 formatter.write_dl(
                     [
                         (name.replace("_", "-"), one.summary)
@@ -243,7 +292,7 @@ class AttackGroup(Group):
                         if one.target is target
                     ]
                 )
-        with formatter.section("kept in the ledger"):
+        with formatter.section("Kept in the ledger"):
             formatter.write_dl([("findings", "Show the findings that were kept.")])
 
 

@@ -56,7 +56,10 @@ def _table_options(function: Callable[..., None]) -> Callable[..., None]:
             "--unit", metavar="COLUMN", help="Column that identifies the protected people (the privacy unit)."
         ),
         click.option(
-            "--each-row", is_flag=True, help="Each row is one person; the folder keeps a copy with numbered rows."
+            "--each-row",
+            is_flag=True,
+            help="Each row is one person; the folder keeps a copy (tables/NAME-*.parquet) whose column row, the unit, holds "
+            "random ids; who attacks the table takes ids and secrets from there.",
         ),
         click.option("--public", is_flag=True, help="The table is not about people; nothing in it is protected."),
         click.option(
@@ -282,6 +285,9 @@ def show(screen: Screen, folder: Path, name: str | None) -> None:
         screen.show_object(catalog_rendering.table_object(catalog, tables[0]))
     else:
         catalog_rendering.show_table(screen, catalog, tables[0])
+
+
+command.add_command(show, "list")
 
 
 @command.command()
