@@ -58,8 +58,8 @@ def _table_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--each-row",
             is_flag=True,
-            help="Each row is one person; the folder keeps a copy (tables/NAME-*.parquet) whose column row, the unit, holds "
-            "random ids; who attacks the table takes ids and secrets from there.",
+            help="Each row is one person; the folder keeps a copy (tables/NAME-*.parquet) whose column row, the unit, "
+            "holds random ids; who attacks the table takes ids and secrets from there.",
         ),
         click.option("--public", is_flag=True, help="The table is not about people; nothing in it is protected."),
         click.option(
