@@ -127,7 +127,10 @@ def adult(folder: Path, seed: int) -> dict[str, float]:
 
 def _read(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8") as file:
-        return [{key.strip().replace("-", "_").replace(".", "_"): one.strip() for key, one in row.items()} for row in csv.DictReader(file)]
+        return [
+            {key.strip().replace("-", "_").replace(".", "_"): one.strip() for key, one in row.items()}
+            for row in csv.DictReader(file)
+        ]
 
 
 def _labels(records: list[dict[str, str]]) -> NDArray[np.bool_]:
@@ -138,7 +141,9 @@ def _encoder(public: list[dict[str, str]]) -> Any:
     """Return a function from records to rows: scales and categories are those of the public records."""
     names = list(public[0])[:-1]
     numeric = [name for name in names if name in NUMERIC]
-    categories = {name: sorted({record[name] for record in public}) for name in names if name not in NUMERIC and name != "fnlwgt"}
+    categories = {
+        name: sorted({record[name] for record in public}) for name in names if name not in NUMERIC and name != "fnlwgt"
+    }
 
     def numbers(records: list[dict[str, str]]) -> NDArray[np.float64]:
         plain = np.array([[float(record[name]) for name in numeric] for record in records])

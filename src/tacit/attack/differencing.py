@@ -12,10 +12,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tacit.attack.decoding import Subsets, decode, linear_estimates
+from tacit.attack.decoding import Subsets, decode, decoded_share, linear_estimates
 from tacit.attack.finding import Measurement, ThreatModel
-from tacit.attack.guesses import exact_counts, score, twins, worst
+from tacit.attack.guesses import exact_counts, score, simulated, twins, worst
 from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.targets import DoesNotFit, Interface, Mask, Numbers, QueryInterface, Question
 
@@ -98,6 +99,10 @@ def _differences(target: QueryInterface, setting: Setting, repeats: int) -> Outc
     scored = score(
         interface, guess(answers), planted, (null, interface.truth[people]), setting, people,
         estimates=found, everybody=float(pairs[0, 0, 0]),
+        share_at=simulated(
+            interface, setting, exact_counts(used)(interface.truth), guess, interface.truth[people],
+            _repeated(people, repeats, answers),
+        ),
     )  # fmt: skip
     errors = found - interface.truth[people]
     return Outcome(
@@ -114,6 +119,13 @@ def _differences(target: QueryInterface, setting: Setting, repeats: int) -> Outc
         assumptions=scored.assumptions,
         details={"people": done, "repeats": repeats, "refusal": interface.refusal},
     )
+
+
+def _repeated(people: NDArray[np.int64], repeats: int, answers: Numbers) -> NDArray[np.int64]:
+    """Return the number of the noise in each answer: answers that are equal and about the same people share one."""
+    asked = np.stack([np.full((len(people), repeats), -1), np.repeat(people[:, None], repeats, 1)], axis=2).ravel()
+    distinct = np.unique(np.column_stack([asked, answers[: len(asked)]]), axis=0, return_inverse=True)
+    return np.asarray(distinct[1]).ravel()
 
 
 def _fresh(pairs: np.ndarray[Any, Any], repeats: int) -> float:
@@ -184,6 +196,7 @@ def decode_sql(target: QueryInterface, setting: Setting) -> Outcome:
     scored = score(
         interface, guessed, planted, null, setting,
         estimates=linear_estimates(subsets, answers), everybody=float(answers[0]),
+        share_at=decoded_share(interface, setting, subsets),
     )  # fmt: skip
     deviation = float((answers - subsets.sums(interface.truth)).std())
     return Outcome(
