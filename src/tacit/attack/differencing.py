@@ -23,8 +23,8 @@ from tacit.attack.targets import DoesNotFit, Interface, Mask, Numbers, QueryInte
 TARGETS: Final = (30, 100, 500)
 """How many people are attacked, by effort."""
 REPEATS: Final = 10
-PRIME: Final = 2_147_483_647
-FACTOR_MAX: Final = 2**15
+MODULUS_MIN, MODULUS_MAX = 2**12, 2**31
+"""Of the arithmetic that selects subsets: as large as products of ids and factors stay whole numbers of 53 bits."""
 _ACCESS: Final = "counts of subsets"
 
 
@@ -157,9 +157,22 @@ def _whole_ids(target: QueryInterface) -> list[int]:
             raise ValueError
     except (TypeError, ValueError):
         raise DoesNotFit("linear_sql needs ids that are whole numbers", name="ids") from None
-    if min(ids) < 0 or max(ids) * FACTOR_MAX + FACTOR_MAX**2 >= 2**53:
-        raise DoesNotFit(f"linear_sql needs ids from 0 to {2**53 // FACTOR_MAX - FACTOR_MAX:,}", name="ids")
+    if min(ids) < 0 or max(ids) >= 2**53 // MODULUS_MIN - 1:
+        raise DoesNotFit(f"linear_sql needs ids from 0 to {2**53 // MODULUS_MIN - 2:,}", name="ids")
     return ids
+
+
+def _pseudorandom(ids: NDArray[np.int64], unit: str | None, random: np.random.Generator) -> Question:
+    """Return the count of a subset in which each id is with probability 1/2, and two ids are both or neither so, too.
+
+    Factor and shift are uniform below the modulus, so the distance of two ids is; the modulus is drawn, too, so that
+    no two ids are equal under all of them.
+    """
+    largest = min(MODULUS_MAX, 2**53 // (int(ids.max()) + 2))
+    modulus = int(random.integers(largest // 2, largest, endpoint=True))
+    factor, shift = (int(one) for one in random.integers(0, modulus, 2))
+    mask = (ids * factor + shift) % modulus < modulus // 2
+    return Question(mask, f"({unit} * {factor} + {shift}) % {modulus} < {modulus // 2}")
 
 
 @attack(
@@ -171,14 +184,11 @@ def _whole_ids(target: QueryInterface) -> list[int]:
 )
 def decode_sql(target: QueryInterface, setting: Setting) -> Outcome:
     """Ask counts of pseudorandom subsets by arithmetic on ids, and decode them."""
-    ids = _whole_ids(target)
+    ids = np.array(_whole_ids(target), dtype=np.int64)
     wanted = 4 * target.people + 1
     interface = target.open(setting.random, wanted, target.people // 2 + 1)
     questions = [_everybody(target)]
-    for _ in range(wanted - 1):
-        factor, shift = (int(one) for one in setting.random.integers(1, FACTOR_MAX, 2))
-        mask = np.array([(one * factor + shift * shift) % PRIME % 1009 < 505 for one in ids])
-        questions.append(Question(mask, f"({target.unit} * {factor} + {shift * shift}) % {PRIME} % 1009 < 505"))
+    questions += [_pseudorandom(ids, target.unit, setting.random) for _ in range(wanted - 1)]
     answers = interface.counts(questions)
     if len(answers) <= target.people // 2:
         raise DoesNotFit(
