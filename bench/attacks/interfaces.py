@@ -27,30 +27,22 @@ from bench.results import Result
 from tacit import attack
 from tacit.attack.confidence import clopper_pearson
 from tacit.attack.decoding import Subsets, decode
+from tacit.attack.power import EPSILON_MAX, accuracy, least_noticed
 from tacit.attack.targets import Mask, Numbers, Question
 
 EPSILON: Final = 1.0
 ERROR: Final = 0.01
 """The probability that a curator which spends EPSILON is refuted by one plan, at most."""
-POWER: Final = 0.9
 NOTICED_MAX: Final = 3.0
 """The greatest epsilon that a plan with a goal must notice."""
 REPLICATES: Final = 40
 """How often a plan is simulated at one epsilon."""
-SEARCHED: Final = (EPSILON, 1e5)
-HALVINGS: Final = 10
-"""Of the logarithm of epsilon: the least one noticed is found within 1.2 %, beside the error of the simulation."""
 SINGLY: Final = "singly"
 WEIGHTS: Final[dict[str, Sequence[float]]] = {"differencing": (1.0,), "averaging": (0.6, 0.2, 0.2)}
 """The parts of different answers in the mean that a plan takes of the count of all but one person.
 
 Of the five spellings that averaging uses, tacit knows three as the same question, and repeats its answer.
 """
-
-
-def accuracy(epsilon: float) -> float:
-    """Return the greatest probability of a right guess of a fair bit."""
-    return 1 / (1 + math.exp(-epsilon))
 
 
 def refuted_from(guesses: int) -> int:
@@ -92,14 +84,8 @@ class Outcome:
 
     @cached_property
     def noticed(self) -> float | None:
-        """The least epsilon that would have been refuted with probability POWER; None if none up to the greatest."""
-        low, high = (math.log(end) for end in SEARCHED)
-        if self.power(math.exp(high)) < POWER:
-            return None
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.power(math.exp(middle)) >= POWER else (middle, high)
-        return math.exp(high)
+        """The least epsilon that would have been refuted with probability 90 %; None if none would."""
+        return least_noticed(self.power, EPSILON)
 
     def power(self, epsilon: float) -> float:
         """Return the probability that a curator with the noise of another epsilon is refuted."""
@@ -180,7 +166,7 @@ def judged(outcome: Outcome) -> Iterator[Result]:
     yield Result(f"{label}: low end of the 95 % interval", low, "share")
     yield Result(f"{label}: high end of the 95 % interval", high, "share")
     if noticed is None:
-        yield Result(f"{label}: notices no epsilon up to", SEARCHED[1], "epsilon")
+        yield Result(f"{label}: notices no epsilon up to", EPSILON_MAX, "epsilon")
     else:
         yield Result(f"{label}: least epsilon that is noticed", noticed, "epsilon")
 

@@ -10,10 +10,15 @@ canary, and a threshold that is found on one half of them is measured on the oth
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
+from scipy import stats
+
+from tacit.accounting.conversions import mu_for
 from tacit.attack.confidence import (
     best_guesses,
     clopper_pearson,
@@ -24,6 +29,7 @@ from tacit.attack.confidence import (
 from tacit.attack.finding import GAUSSIAN, Measurement, Power, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack
 from tacit.attack.mechanism_audit import find_event
+from tacit.attack.power import accuracy, least_noticed, of_tests
 from tacit.attack.targets import DoesNotFit, Model
 
 GUESSES: Final = 2.25
@@ -32,6 +38,8 @@ GUESSES: Final = 2.25
 Chosen by simulation of Gaussian noise with 100 to 20,000 canaries: near the best at epsilon 2 and 4, and below it by up
 to a seventh at 1 and 8, where more guesses are better.
 """
+SIMULATED: Final = 1_000
+"""How many guesses about Gaussian noise are simulated at least, at one epsilon."""
 CANARIES_MIN: Final = 20
 COINS: Final = "each canary was put in or left out by an independent fair coin"
 _ACCESS: Final = ThreatModel("scores of canaries", "the canaries", 0)
@@ -50,7 +58,7 @@ Bound = Callable[[int, int, int, float, float], float]
 )
 def audit_one_run(target: Model, setting: Setting) -> Outcome:
     """Return the lower bound that the right guesses about canaries of one training show."""
-    return _one_run(target, setting, one_run_epsilon, (COINS,))
+    return _one_run(target, setting, one_run_epsilon, (COINS,), lambda epsilon, _: accuracy(epsilon))
 
 
 @attack(
@@ -65,7 +73,11 @@ def audit_one_run(target: Model, setting: Setting) -> Outcome:
 def audit_one_gaussian_run(target: Model, setting: Setting) -> Outcome:
     """Return the epsilon of the widest Gaussian trade-off curve that the right guesses refute."""
     outcome = _one_run(
-        target, setting, one_run_gaussian_epsilon, (COINS, "the trade-off curve of the training is Gaussian")
+        target,
+        setting,
+        one_run_gaussian_epsilon,
+        (COINS, "the trade-off curve of the training is Gaussian"),
+        lambda epsilon, guesses: _gaussian_share(len(target.scores), guesses, epsilon, setting.delta),
     )
     if target.noise == GAUSSIAN or (setting.claim is not None and setting.claim.noise == GAUSSIAN):
         return outcome
@@ -80,7 +92,20 @@ def audit_one_gaussian_run(target: Model, setting: Setting) -> Outcome:
     )
 
 
-def _one_run(target: Model, setting: Setting, bound_of: Bound, assumptions: tuple[str, ...]) -> Outcome:
+def _gaussian_share(canaries: int, guesses: int, epsilon: float, delta: float) -> float:
+    """Return the share of right guesses about a Gaussian mechanism of some epsilon, by simulation."""
+    random, mu, right = np.random.default_rng(0), mu_for(min(epsilon, 1e4), delta), 0
+    times = math.ceil(SIMULATED / guesses)
+    for _ in range(times):
+        present = random.integers(0, 2, canaries).astype(bool)
+        chosen, guessed = best_guesses(mu * present + random.normal(size=canaries), guesses)
+        right += int((present[chosen] == guessed).sum())
+    return right / (times * guesses)
+
+
+def _one_run(
+    target: Model, setting: Setting, bound_of: Bound, assumptions: tuple[str, ...], share: Callable[[float, int], float]
+) -> Outcome:
     canaries = len(target.scores)
     _require_canaries(canaries)
     if target.present.all() or not target.present.any():
@@ -93,6 +118,17 @@ def _one_run(target: Model, setting: Setting, bound_of: Bound, assumptions: tupl
     bound = bound_of(canaries, guesses, right, setting.delta, setting.confidence)
     planted = bound_of(canaries, guesses, guesses, setting.delta, setting.confidence)
     null = int((present[chosen] == setting.random.permutation(guessed)).sum())
+    least = None
+    if setting.claim is not None and setting.claim.epsilon is not None:
+        claimed = setting.claim.epsilon
+        needed = bisect_right(
+            range(guesses + 1),
+            claimed,
+            key=lambda count: bound_of(canaries, guesses, count, setting.delta, setting.confidence),
+        )
+        least = least_noticed(
+            lambda epsilon: float(stats.binom.sf(needed - 1, guesses, share(epsilon, guesses))), claimed
+        )
     ceiling = None if setting.claim is None or setting.claim.epsilon is None else setting.claim.accuracy
     return Outcome(
         _ACCESS,
@@ -112,6 +148,7 @@ def _one_run(target: Model, setting: Setting, bound_of: Bound, assumptions: tupl
             planted,
             bound_of(canaries, guesses, null, setting.delta, setting.confidence),
             setting.refutes(planted),
+            least_epsilon=least,
         ),
         assumptions=assumptions,
         details={"canaries": canaries, "guesses": guesses, "right": right, "delta": setting.delta},
@@ -152,7 +189,13 @@ def audit_many_runs(target: Model, setting: Setting) -> Outcome:
         ),
         epsilon_of_counts(hits, inside, alarms, outside, setting.delta, setting.confidence),
         "Clopper-Pearson bounds of a threshold found on other trainings",
-        Power("a model that names its canary", planted, null, setting.refutes(planted)),
+        Power(
+            "a model that names its canary",
+            planted,
+            null,
+            setting.refutes(planted),
+            least_epsilon=of_tests(setting.claim, setting.confidence, inside, outside),
+        ),
         assumptions=("the trainings are independent",),
         details={"trainings": trainings, "delta": setting.delta},
     )

@@ -18,6 +18,7 @@ from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.guesses import roc
 from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.mechanism_audit import find_event
+from tacit.attack.power import of_tests
 from tacit.attack.targets import DoesNotFit, Interface, QueryInterface, Question
 from tacit.privacy.errors import Cancelled, TacitError
 
@@ -163,7 +164,13 @@ def _outcome(
         ),
         bound,
         "Clopper-Pearson bounds in both directions",
-        Power("a channel that tells every secret", leaked, nothing, setting.refutes(leaked)),
+        Power(
+            "a channel that tells every secret",
+            leaked,
+            nothing,
+            setting.refutes(leaked),
+            least_epsilon=of_tests(setting.claim, confidence, len(hits), len(alarms)),
+        ),
         roc=points,
         assumptions=("the people are exchangeable but for the secret",),
         details=details,

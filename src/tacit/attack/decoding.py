@@ -19,8 +19,9 @@ from scipy import optimize, sparse, stats
 from scipy.sparse.linalg import LinearOperator, cg
 
 from tacit.attack.finding import Measurement, Series, ThreatModel
-from tacit.attack.guesses import score, twins, worst
+from tacit.attack.guesses import parts_of_epsilon, score, simulated, twins, worst
 from tacit.attack.kit import Outcome, Setting, attack
+from tacit.attack.power import Share
 from tacit.attack.targets import DoesNotFit, Interface, Mask, Numbers, QueryInterface, Question
 
 PAPER: Final = "Dinur, Nissim 2003; least squares: Dwork, McSherry, Talwar 2007; Cohen, Nissim 2018"
@@ -30,6 +31,11 @@ PEOPLE_MIN: Final = 8
 PEOPLE_MAX: Final = 20_000
 """How many people are reconstructed at once: the subsets take 500 MB."""
 EXHAUSTIVE_MAX: Final = 12
+EXHAUSTIVE_SIMULATED_MAX: Final = 9
+SIMULATED_MAX: Final = 200
+"""Up to how many people attacks are simulated to see what they would notice."""
+PREDICTED_FROM: Final = 4
+"""How many counts a person theory needs."""
 LINEAR_PROGRAM_MAX: Final = 300
 ITERATIONS: Final = 200
 CHANGE_MIN: Final = 1e-4
@@ -156,12 +162,28 @@ def decode_by_linear_program(subsets: Subsets, answers: Numbers) -> Numbers:
     return np.asarray(found.x[:people])
 
 
-def predicted_recovery(counts: int, people: int, deviation: float) -> float:
-    """Return the share of bits that least squares recovers from random counts with independent noise."""
+def predicted_recovery(counts: int, people: int, deviation: float) -> float | None:
+    """Return the share of bits that least squares recovers from random counts with independent noise.
+
+    None below `PREDICTED_FROM` counts a person, where the bounds 0 and 1 recover far more than the formula says.
+    """
+    if counts < PREDICTED_FROM * people:
+        return None
     if deviation == 0:
         return 1.0
-    each = max(counts / people - 1, 0.0)
-    return float(stats.norm.cdf(math.sqrt(each * people) / (4 * deviation)))
+    return float(stats.norm.cdf(math.sqrt(counts - people) / (4 * deviation)))
+
+
+def decoded_share(interface: Interface, setting: Setting, subsets: Subsets) -> Share | None:
+    """Return the share of bits that least squares recovers under Laplace noise: simulated, of many people predicted."""
+    people, counts = subsets.people, len(subsets)
+    if people <= SIMULATED_MAX:
+        exact = subsets.sums(interface.truth)
+        return simulated(interface, setting, exact, lambda found: decode(subsets, found) > 0.5, interface.truth)
+    if counts < PREDICTED_FROM * people:
+        return None
+    deviation = math.sqrt(2) * parts_of_epsilon(interface, setting)
+    return lambda epsilon: predicted_recovery(counts, people, deviation / epsilon) or 0.0
 
 
 @attack("reconstruction", QueryInterface, paper=PAPER, summary="secret bits from noisy counts of random subsets")
@@ -209,6 +231,7 @@ def _decoded(target: QueryInterface, setting: Setting, each: int, solve: Solve) 
     scored = score(
         interface, point > 0.5, planted, null, setting,
         estimates=linear_estimates(asked, answers), everybody=float(answers[0]), predicted=predicted,
+        share_at=decoded_share(interface, setting, asked),
     )  # fmt: skip
     return Outcome(
         _threat(interface, "who the people are"),
@@ -230,13 +253,15 @@ def _decoded(target: QueryInterface, setting: Setting, each: int, solve: Solve) 
 
 def _by_counts(asked: Subsets, answers: Numbers, decoded: Numbers, interface: Interface) -> Series:
     """Return the share of right bits after a part of the answers, beside the prediction."""
-    points, predicted = [], []
+    points: list[tuple[str | float, float]] = []
+    predicted: list[tuple[str | float, float]] = []
     people, errors = asked.people, answers - asked.sums(interface.truth)
     for share in (0.2, 0.4, 0.6, 0.8, 1.0):
         count = max(people // 2, round(share * len(answers)))
         point = decoded if count == len(answers) else decode(asked.first(count), answers[:count])
         points.append((count, float(((point > 0.5) == interface.truth).mean())))
-        predicted.append((count, predicted_recovery(count, people, float(errors[:count].std()))))
+        theory = predicted_recovery(count, people, float(errors[:count].std()))
+        predicted += [] if theory is None else [(count, theory)]
     return Series(
         "Secrets recovered", "counts asked", "share guessed right", tuple(points), tuple(predicted), "predicted"
     )
@@ -274,6 +299,9 @@ def exhaust(target: QueryInterface, setting: Setting) -> Outcome:
     scored = score(
         interface, guessed, planted, null, setting,
         estimates=linear_estimates(Subsets.of(every[1:]), answers), everybody=float(answers[-1]),
+        share_at=None if people > EXHAUSTIVE_SIMULATED_MAX else simulated(
+            interface, setting, every[1:] @ interface.truth.astype(np.float64), fitting, interface.truth
+        ),
     )  # fmt: skip
     return Outcome(
         _threat(interface, "who the people are"),

@@ -12,18 +12,19 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tacit.attack.decoding import Subsets, decode, linear_estimates
+from tacit.attack.decoding import Subsets, decode, decoded_share, linear_estimates
 from tacit.attack.finding import Measurement, ThreatModel
-from tacit.attack.guesses import exact_counts, score, twins, worst
+from tacit.attack.guesses import exact_counts, score, simulated, twins, worst
 from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.targets import DoesNotFit, Interface, Mask, Numbers, QueryInterface, Question
 
 TARGETS: Final = (30, 100, 500)
 """How many people are attacked, by effort."""
 REPEATS: Final = 10
-PRIME: Final = 2_147_483_647
-FACTOR_MAX: Final = 2**15
+MODULUS_MIN, MODULUS_MAX = 2**12, 2**31
+"""Of the arithmetic that selects subsets: as large as products of ids and factors stay whole numbers of 53 bits."""
 _ACCESS: Final = "counts of subsets"
 
 
@@ -98,6 +99,10 @@ def _differences(target: QueryInterface, setting: Setting, repeats: int) -> Outc
     scored = score(
         interface, guess(answers), planted, (null, interface.truth[people]), setting, people,
         estimates=found, everybody=float(pairs[0, 0, 0]),
+        share_at=simulated(
+            interface, setting, exact_counts(used)(interface.truth), guess, interface.truth[people],
+            _repeated(people, repeats, answers),
+        ),
     )  # fmt: skip
     errors = found - interface.truth[people]
     return Outcome(
@@ -114,6 +119,13 @@ def _differences(target: QueryInterface, setting: Setting, repeats: int) -> Outc
         assumptions=scored.assumptions,
         details={"people": done, "repeats": repeats, "refusal": interface.refusal},
     )
+
+
+def _repeated(people: NDArray[np.int64], repeats: int, answers: Numbers) -> NDArray[np.int64]:
+    """Return the number of the noise in each answer: answers that are equal and about the same people share one."""
+    asked = np.stack([np.full((len(people), repeats), -1), np.repeat(people[:, None], repeats, 1)], axis=2).ravel()
+    distinct = np.unique(np.column_stack([asked, answers[: len(asked)]]), axis=0, return_inverse=True)
+    return np.asarray(distinct[1]).ravel()
 
 
 def _fresh(pairs: np.ndarray[Any, Any], repeats: int) -> float:
@@ -145,9 +157,22 @@ def _whole_ids(target: QueryInterface) -> list[int]:
             raise ValueError
     except (TypeError, ValueError):
         raise DoesNotFit("linear_sql needs ids that are whole numbers", name="ids") from None
-    if min(ids) < 0 or max(ids) * FACTOR_MAX + FACTOR_MAX**2 >= 2**53:
-        raise DoesNotFit(f"linear_sql needs ids from 0 to {2**53 // FACTOR_MAX - FACTOR_MAX:,}", name="ids")
+    if min(ids) < 0 or max(ids) >= 2**53 // MODULUS_MIN - 1:
+        raise DoesNotFit(f"linear_sql needs ids from 0 to {2**53 // MODULUS_MIN - 2:,}", name="ids")
     return ids
+
+
+def _pseudorandom(ids: NDArray[np.int64], unit: str | None, random: np.random.Generator) -> Question:
+    """Return the count of a subset in which each id is with probability 1/2, and two ids are both or neither so, too.
+
+    Factor and shift are uniform below the modulus, so the distance of two ids is; the modulus is drawn, too, so that
+    no two ids are equal under all of them.
+    """
+    largest = min(MODULUS_MAX, 2**53 // (int(ids.max()) + 2))
+    modulus = int(random.integers(largest // 2, largest, endpoint=True))
+    factor, shift = (int(one) for one in random.integers(0, modulus, 2))
+    mask = (ids * factor + shift) % modulus < modulus // 2
+    return Question(mask, f"({unit} * {factor} + {shift}) % {modulus} < {modulus // 2}")
 
 
 @attack(
@@ -159,14 +184,11 @@ def _whole_ids(target: QueryInterface) -> list[int]:
 )
 def decode_sql(target: QueryInterface, setting: Setting) -> Outcome:
     """Ask counts of pseudorandom subsets by arithmetic on ids, and decode them."""
-    ids = _whole_ids(target)
+    ids = np.array(_whole_ids(target), dtype=np.int64)
     wanted = 4 * target.people + 1
     interface = target.open(setting.random, wanted, target.people // 2 + 1)
     questions = [_everybody(target)]
-    for _ in range(wanted - 1):
-        factor, shift = (int(one) for one in setting.random.integers(1, FACTOR_MAX, 2))
-        mask = np.array([(one * factor + shift * shift) % PRIME % 1009 < 505 for one in ids])
-        questions.append(Question(mask, f"({target.unit} * {factor} + {shift * shift}) % {PRIME} % 1009 < 505"))
+    questions += [_pseudorandom(ids, target.unit, setting.random) for _ in range(wanted - 1)]
     answers = interface.counts(questions)
     if len(answers) <= target.people // 2:
         raise DoesNotFit(
@@ -184,6 +206,7 @@ def decode_sql(target: QueryInterface, setting: Setting) -> Outcome:
     scored = score(
         interface, guessed, planted, null, setting,
         estimates=linear_estimates(subsets, answers), everybody=float(answers[0]),
+        share_at=decoded_share(interface, setting, subsets),
     )  # fmt: skip
     deviation = float((answers - subsets.sums(interface.truth)).std())
     return Outcome(

@@ -3,8 +3,9 @@
 Verdicts, of which none is "safe":
 
 violates         the measured lower bound is above what was claimed
-consistent       it is not, though the same attack refutes the claim on a twin with a planted leak
-underpowered     it is not, and the attack would not have noticed the planted leak either
+consistent       it is not, though the same attack refutes the claim on a twin with a planted leak, and with
+                 probability 90 % an epsilon that is ten times the claim or less
+underpowered     it is not, and the attack would not have noticed that either
 not applicable   there is no claim that the attack could refute, or it accuses a release that says nothing as well;
                  the measurement is shown all the same
 
@@ -50,6 +51,8 @@ _UNREADABLE: Final = (KeyError, TypeError, ValueError, InvalidInput)
 EPSILON: Final = "epsilon"
 """What the lower bounds of attacks on private releases bound; those on tables bound a share of people."""
 GAUSSIAN: Final = "gaussian"
+UNDERPOWERED_FROM: Final = 10.0
+"""An attack is underpowered if it refutes no epsilon up to so many times the claim."""
 
 
 class Verdict(StrEnum):
@@ -227,6 +230,8 @@ class Power:
     """Whether the planted leak would have been called a violation of the claim."""
     doubt: str = ""
     """Why the twin does not stand for the target; a leak of the target would then not have been noticed."""
+    least_epsilon: float | None = None
+    """The least epsilon that the attack would have refuted with probability 90 %; None if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,9 +384,13 @@ def judge(
             Verdict.UNDERPOWERED,
             f"{found}; {allows}, which would not have been refuted even on a planted leak{leak}: this says nothing.",
         )
+    least = power.least_epsilon
+    noticed = "" if least is None else f"it refutes the claim with probability 90 % from epsilon {least:.3g} on"
+    if least is not None and 0 < UNDERPOWERED_FROM * limit < least:
+        return Verdict.UNDERPOWERED, f"{found}; {noticed} alone: this says little about {claimed.words}."
     return (
         Verdict.CONSISTENT,
-        f"{found}; {allows}, which is refuted on a planted leak ({power.planted}).",
+        f"{found}; {allows}, which is refuted on a planted leak ({power.planted}){noticed and f'; {noticed}'}.",
     )
 
 

@@ -16,6 +16,7 @@ from tacit.attack.confidence import clopper_pearson, epsilon_of_counts
 from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack
 from tacit.attack.mechanism_audit import assumed, enough_samples, find_event, planted_bound
+from tacit.attack.power import of_tests
 from tacit.attack.targets import DoesNotFit, Mechanism
 
 NUMBERS: Final = "floating_point needs a mechanism that releases numbers with fractions"
@@ -80,7 +81,13 @@ def inspect_bits(target: Mechanism, setting: Setting) -> Outcome:
         ),
         bound,
         "Clopper-Pearson bounds of one event, found on other outputs",
-        Power("an output whose low bits name its input", leaked, nothing, setting.refutes(leaked)),
+        Power(
+            "an output whose low bits name its input",
+            leaked,
+            nothing,
+            setting.refutes(leaked),
+            least_epsilon=of_tests(setting.claim, setting.confidence, len(first), len(second)),
+        ),
         assumptions=assumed(ones, others),
         details={"samples": wanted},
     )

@@ -28,11 +28,14 @@ from scipy import stats
 from tacit.attack.confidence import clopper_pearson, one_run_epsilon
 from tacit.attack.finding import Measurement, Power, RocPoint
 from tacit.attack.kit import Setting
+from tacit.attack.power import Share, of_guesses
 from tacit.attack.targets import Interface, Mask, Numbers, Question
 
 ROC_RATES: Final = (0.001, 0.01, 0.1, 0.5)
 """The rates of wrong accusations at which the rates of right ones are reported."""
 
+SIMULATED: Final = 400
+"""How many guesses are simulated at least, at one epsilon."""
 FALSE_ALARMS: Final = 1e-4
 """The rate of each of two tests at which answers with independent noise of mean 0 are taken for answers to others."""
 
@@ -64,12 +67,13 @@ def score(
     estimates: Numbers,
     everybody: float,
     predicted: float | None = None,
+    share_at: Share | None = None,
 ) -> Scored:
     """Score guesses about people (all, unless indices are given), beside those on the twins.
 
     `estimates` are linear estimates of the people's secrets, `everybody` is the answer about all; both serve the
     comparison with the truth. `planted` are the guesses from exact answers, `null` those from answers about other
-    secrets, with these secrets.
+    secrets, with these secrets. `share_at` returns the share of right guesses at an epsilon of all answers together.
     """
     truth = interface.truth if people is None else interface.truth[people]
     share = 0.5 if interface.is_drawn else float(interface.truth.mean())
@@ -100,6 +104,9 @@ def score(
         bound(int((null[0] == null[1]).sum())),
         setting.refutes(revealed) and not doubt,
         doubt,
+        least_epsilon=None
+        if share_at is None
+        else of_guesses(claim, setting.confidence, share_at, secrets=len(truth), guesses=len(truth), prior=likelier),
     )
     assumed: tuple[str, ...] = ()
     if not interface.is_drawn:
@@ -139,6 +146,31 @@ def twins(interface: Interface, count: Count, setting: Setting, guess: Guess) ->
     """Return the guesses from exact answers, and those from exact answers about other secrets with these secrets."""
     others = setting.random.permutation(interface.truth)
     return guess(count(interface.truth)), (guess(count(others)), interface.truth)
+
+
+def simulated(
+    interface: Interface,
+    setting: Setting,
+    exact: Numbers,
+    guess: Guess,
+    truth: Mask,
+    same: NDArray[np.int64] | None = None,
+) -> Share:
+    """Return the share of right guesses from answers with Laplace noise, by simulation.
+
+    Each answer has an even part of epsilon. `same` numbers answers that are one answer, repeated.
+    """
+    same = np.arange(len(exact)) if same is None else same
+    times = max(1, math.ceil(SIMULATED / len(truth)))
+    noise = parts_of_epsilon(interface, setting) * setting.random.laplace(size=(times, int(same.max()) + 1))
+    return lambda epsilon: float(np.mean([guess(exact + one[same] / epsilon) == truth for one in noise]))
+
+
+def parts_of_epsilon(interface: Interface, setting: Setting) -> float:
+    """Return over how many answers the claimed epsilon is divided."""
+    if interface.epsilon_each is None or setting.claim is None or not setting.claim.epsilon:
+        return float(interface.asked)
+    return setting.claim.epsilon / interface.epsilon_each
 
 
 def exact_counts(questions: Sequence[Question]) -> Count:

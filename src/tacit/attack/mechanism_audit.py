@@ -29,6 +29,7 @@ from tacit.attack.finding import Finding, Measurement, Power, ThreatModel
 from tacit.attack.guesses import roc
 from tacit.attack.kit import Outcome, Setting, attack, run
 from tacit.attack.outputs import LARGEST, Outputs, Readings, named, read
+from tacit.attack.power import of_tests
 from tacit.attack.targets import Mechanism, Pair, Propose
 from tacit.privacy.errors import OutOfRange
 
@@ -128,6 +129,7 @@ def audit_mechanism(target: Mechanism, setting: Setting) -> Outcome:
             revealed,
             epsilon_of_counts(null_true, tested, null_false, tested, delta, confidence),
             setting.refutes(revealed),
+            least_epsilon=of_tests(setting.claim, confidence, tested, tested),
         ),
         roc=roc(event.score(ones[half:]), event.score(others[half:]), setting),
         assumptions=assumed(ones, others),

@@ -75,6 +75,8 @@ def section(finding: Finding, place: int = 0) -> str:
             ("on twins", f"{finding.power.planted}: {_number(finding.power.planted_value)}; without a leak: "
              f"{_number(finding.power.null_value)}")
         )  # fmt: skip
+        if finding.power.least_epsilon is not None:
+            rows.append(("refutes with probability 90 %", f"epsilon {_number(finding.power.least_epsilon)} and above"))
     rows += [("assumes", "; ".join(finding.assumptions))] if finding.assumptions else []
     rows += [("paper", finding.paper), ("took", f"{finding.seconds:.2f} s, seed {finding.seed}")]
     pictures = [_roc_plot(finding)] if finding.roc else []

@@ -16,6 +16,7 @@ import numpy as np
 from tacit.attack.confidence import clopper_pearson, one_run_epsilon
 from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack
+from tacit.attack.power import laplace_accuracy, of_guesses
 from tacit.attack.targets import DoesNotFit, QueryInterface, Question
 
 RUNS: Final = (40, 100, 400)
@@ -61,6 +62,12 @@ def count_singly(target: QueryInterface, setting: Setting) -> Outcome:
         ),
         bound(right),
         f"one run, {runs} guesses",
-        Power("the same answers without noise", bound(runs), bound(null), setting.refutes(bound(runs))),
+        Power(
+            "the same answers without noise",
+            bound(runs),
+            bound(null),
+            setting.refutes(bound(runs)),
+            least_epsilon=of_guesses(claim, setting.confidence, laplace_accuracy, secrets=runs, guesses=runs),
+        ),
         details={"people": runs, "right": right},
     )

@@ -22,11 +22,14 @@ from tacit.attack.confidence import best_guesses, clopper_pearson, one_run_epsil
 from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.guesses import roc
 from tacit.attack.kit import Outcome, Setting, attack, stated
+from tacit.attack.power import of_guesses
 from tacit.attack.targets import DoesNotFit, Numbers, Statistics
 
 GUESSED_SHARE: Final = 0.2
 """The share of people about whom a guess is made, fixed before any score is looked at."""
 PEOPLE_MIN: Final = 40
+SIMULATED: Final = 10
+"""How many releases are simulated for the least epsilon that is noticed."""
 ASSUMED: Final = (
     "nobody who is asked about is in the reference, on which the area by the reference rests, but no bound",
     "each person was put into the group by an independent coin, so no outsider was chosen to match a member; where the "
@@ -67,6 +70,13 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
     _, leaked = attacked(members.mean(axis=0))
     _, nothing = attacked(everybody + setting.random.normal(0, people.std(axis=0) / math.sqrt(len(members))))
     by_reference = people @ (means - reference)
+    scale = float(np.ptp(people, axis=0).sum()) / len(members)
+    noise = scale * setting.random.laplace(size=(SIMULATED, len(means)))
+
+    def share(epsilon: float) -> float:
+        """Return the share of right guesses under Laplace noise of an epsilon for all means together."""
+        return float(np.mean([attacked(members.mean(axis=0) + one / epsilon)[1] for one in noise])) / guesses
+
     low, high = clopper_pearson(right, guesses, (1 - setting.confidence) / 2)
     ceiling = None
     if setting.claim is not None and setting.claim.epsilon is not None:
@@ -85,7 +95,15 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
         ),
         bound(right),
         f"one run, {guesses} guesses fixed beforehand",
-        Power("exact means of the members", bound(leaked), bound(nothing), setting.refutes(bound(leaked))),
+        Power(
+            "exact means of the members",
+            bound(leaked),
+            bound(nothing),
+            setting.refutes(bound(leaked)),
+            least_epsilon=of_guesses(
+                setting.claim, setting.confidence, share, secrets=len(people), guesses=guesses, prior=prior
+            ),
+        ),
         roc=roc(scores[present], scores[~present], setting),
         assumptions=ASSUMED,
         details={"attributes": len(means), "members": len(members), "guesses": guesses},

@@ -187,6 +187,31 @@ def test_a_mechanism_of_the_project_is_consistent_and_half_its_noise_is_not() ->
     assert attack.audit(released(0.5, 5), 0.0, 1.0, claimed, samples=50_000, seed=1, many=True).verdict == "violates"
 
 
+@pytest.mark.parametrize(
+    ("name", "people", "questions"),
+    [("differencing", 30, 60), ("averaging", 30, 600), ("reconstruction", 30, 301), ("single_counts", 10, 1)],
+)
+def test_the_least_epsilon_of_an_attack_is_refuted_as_often_as_stated(name: str, people: int, questions: int) -> None:
+    """Of 25 runs fewer than 18 are refuted with probability 0.2 %; a third of that epsilon is refuted less often."""
+
+    def refuted(epsilon: float) -> tuple[int, attack.Finding]:
+        random, count = np.random.default_rng(5), 0
+
+        def make(secrets: Any) -> Callable[[Any], float]:
+            return lambda asked: float((secrets & asked).sum() + random.laplace(scale=questions / epsilon))
+
+        for seed in range(25):
+            found = attack.run(name, attack.QueryInterface(make=make, people=people), 1.0, seed=seed)
+            count += found.is_violation
+        return count, found
+
+    least = refuted(1.0)[1].power
+    assert least is not None
+    assert least.least_epsilon is not None
+    assert refuted(least.least_epsilon)[0] >= 18
+    assert refuted(least.least_epsilon / 3)[0] < 18
+
+
 def test_an_exact_value_among_noise_is_a_cell_of_its_own() -> None:
     """Noise of epsilon 1, and once in 30 outputs the value without noise."""
     random = np.random.default_rng(3)

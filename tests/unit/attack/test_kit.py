@@ -79,6 +79,10 @@ def test_verdicts_follow_from_bound_claim_and_power() -> None:
     assert judge(claim, 1.1, strong)[0] == "violates"
     assert judge(claim, 0.9, strong)[0] == "consistent"
     assert judge(claim, 1.1, Power("a leak", 5.0, 1.05, is_noticed=True))[0] == "not applicable"
+    for least, verdict in ((9.9, "consistent"), (10.1, "underpowered")):
+        found = judge(claim, 0.9, Power("a leak", 5.0, 0.0, is_noticed=True, least_epsilon=least))
+        assert found[0] == verdict
+        assert f"from epsilon {least:.3g} on" in found[1]
     assert judge(claim, 0.9, weak)[0] == judge(claim, 0.9, None)[0] == "underpowered"
     assert judge(None, 0.9, strong)[0] == judge(claim, None, strong)[0] == "not applicable"
     assert judge(claim, 0.9, strong, what="a share of people")[0] == "not applicable"
@@ -176,8 +180,8 @@ def test_a_private_training_without_gaussian_noise_is_not_judged_by_gaussian_cur
         asked = attack.run("gaussian_canary_audit", model, (2.0, 1e-5), seed=seed)
         assert (asked.verdict, asked.lower_bound) == ("not applicable", None)
         assert asked.measurements[-1].value > 0
-    several = events.Composed([events.Gaussian(9.0), events.Repeated(events.Gaussian(20.0), 3)])
-    for event, judged in ((several, True), (events.Composed([several, events.Laplace(0.1)]), False)):
+    several = events.Composed((events.Gaussian(9.0), events.Repeated(events.Gaussian(20.0), 3)))
+    for event, judged in ((several, True), (events.Composed((several, events.Laplace(0.1))), False)):
         found = attack.run("gaussian_canary_audit", model, event, seed=1, delta=1e-5)
         assert (found.verdict == "violates") is judged
         assert (found.verdict == "not applicable") is not judged
@@ -191,7 +195,13 @@ def test_membership_is_traced_from_exact_means_and_not_from_private_ones() -> No
     assert attack.run("tracing", exact, 0.5, seed=1).verdict == "violates"
     noisy = members.mean(axis=0) + random.laplace(scale=2000 / 50 / 0.5, size=2000)
     private = attack.Statistics.of_means(noisy, shares, members=members, outsiders=outsiders)
-    assert attack.run("tracing", private, 0.5, seed=1).verdict == "consistent"
+    found = attack.run("tracing", private, 0.5, seed=1)
+    assert found.verdict == "underpowered"  # 2,000 means share an epsilon of 0.5
+    assert found.power is not None
+    assert found.power.is_noticed
+    assert found.power.least_epsilon is not None
+    assert found.power.least_epsilon > 5
+    assert "refutes with probability 90 %" in found.to_html()
 
 
 @pytest.mark.parametrize("others", [0, 450])

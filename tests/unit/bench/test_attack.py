@@ -13,6 +13,7 @@ from scipy import stats
 from bench import peers
 from bench.attacks import audits, data, interfaces, linkage, private
 from bench.attacks.interfaces import FULL, QUICK, SINGLY, Outcome, Plan
+from tacit.attack.power import POWER
 
 
 def test_the_governor_is_a_voter_and_fewer_voters_are_like_him_the_more_is_known() -> None:
@@ -85,7 +86,7 @@ def test_one_count_of_one_person_notices_epsilon_three(plan: Plan) -> None:
     fair = Outcome(plan, 1, plan.runs, round(plan.runs * interfaces.accuracy(1.0)))
     assert fair.noticed is not None
     assert fair.noticed < interfaces.NOTICED_MAX
-    assert fair.power(fair.noticed) == pytest.approx(interfaces.POWER, abs=0.02)
+    assert fair.power(fair.noticed) == pytest.approx(POWER, abs=0.02)
     assert next(interfaces.judged(fair)).met
     leaky = Outcome(plan, 1, plan.runs, math.ceil(plan.runs * interfaces.accuracy(3.0)))
     assert leaky.is_refuted
