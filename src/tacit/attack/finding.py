@@ -42,7 +42,7 @@ from tacit.privacy.events import Composed, Event, Gaussian, Repeated
 from tacit.privacy.numbers import not_negative
 
 SCHEMA_VERSION: Final = 1
-CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
 """Characters that could control a terminal or break a file of another format."""
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 """Names of details."""
@@ -298,7 +298,7 @@ class Finding:
         """Return the finding as values of JSON."""
         found: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **asdict(self)}
         found["verdict"] = str(self.verdict)
-        plain: dict[str, Any] = _writable(json.loads(json.dumps(found, default=_plain)))
+        plain: dict[str, Any] = writable(json.loads(json.dumps(found, default=_plain)))
         return plain
 
     def to_json(self) -> str:
@@ -412,12 +412,12 @@ def _require(condition: bool, sentence: str) -> None:
         raise InvalidInput(sentence, name="finding")
 
 
-def _writable(value: Any) -> Any:
+def writable(value: Any) -> Any:
     """Return values of JSON with null for NaN and infinity, and texts as Unicode without control characters."""
     if isinstance(value, dict):
-        return {_writable(name): _writable(one) for name, one in value.items()}
+        return {writable(name): writable(one) for name, one in value.items()}
     if isinstance(value, list):
-        return [_writable(one) for one in value]
+        return [writable(one) for one in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Final
 
-from tacit.attack.finding import Finding, Measurement, Series, Verdict
+from tacit.attack.finding import Finding, Measurement, Series, Verdict, writable
 from tacit.privacy.errors import Unavailable
 from tacit.report.rendering import ACCENT, COMPARISON, GREY, Spec, plot, svg
 
@@ -126,7 +126,7 @@ def _worst(finding: Finding) -> str:
 
 def _drawn(spec: Spec) -> str:
     try:
-        return svg(spec).decode()
+        return svg(writable(spec)).decode()
     except Unavailable:
         points = [point for layer in spec["layer"] for point in layer["data"]["values"]]
         return _table([("x", "y"), *((str(one.get("x")), str(one.get("y"))) for one in points)])

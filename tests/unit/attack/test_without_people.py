@@ -229,3 +229,10 @@ def test_details_are_named_by_identifiers() -> None:
     found = attack.run("linkage", table(), attack.Claim(risk=0.5), seed=1)
     with pytest.raises(InvalidInput, match="details"):
         replace(found, details={"person-7731 has flu": 1})
+
+
+def test_a_page_shows_names_that_pictures_cannot_hold() -> None:
+    """A control character in a picture ends the process of the program that draws it."""
+    columns = ["\0", "a\nb", "\ud800", "\ufffe"]
+    found = attack.run("linkage", attack.Table({name: [1, 2, 2] for name in columns}, quasi_identifiers=columns))
+    assert found.to_html().count("<svg") == 1
