@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +16,7 @@ from tacit.curator.catalog_writer import key_text
 from tacit.curator.table_sources import source_text
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.figures import at_most, exactly, left_over
-from tacit.privacy.tables import Column, Table
+from tacit.privacy.tables import Column, Kind, Table
 from tacit.privacy.texts import did_you_mean
 
 if TYPE_CHECKING:
@@ -145,7 +145,12 @@ def facts_text(column: Column) -> str:
 
 
 def missing_category(column: Column, value: object) -> str:
-    """Return that a value is not one of the categories of a column; empty if it is, is None, or there are none."""
+    """Return that a value is not one of the categories of a column; empty if it is, is None, or there are none.
+
+    A text is compared as what it stands for. If that is no value of the column's kind the query is refused, without a
+    hint.
+    """
+    value = _of_kind(column.kind, value) if isinstance(value, str) else value
     if not isinstance(column.facts, Categories) or value is None or value in column.facts.values:
         return ""
     near = did_you_mean(str(value), map(str, column.facts.values))
@@ -153,6 +158,21 @@ def missing_category(column: Column, value: object) -> str:
         f"{_shown_value(value)!r} is not one of the categories of {printable(column.name)} ({facts_text(column)})"
     )
     return f"{sentence}; {near}" if near else sentence
+
+
+def _of_kind(kind: Kind, text: str) -> str | date | None:
+    """Return what a text stands for where a value of a kind is wanted; None if it stands for none."""
+    if kind is Kind.TEXT:
+        return text
+    try:
+        if kind is Kind.DATE:
+            return date.fromisoformat(text.strip())
+        if kind is Kind.TIME:
+            moment = datetime.fromisoformat(text.strip())
+            return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+    except ValueError:
+        return None
+    return None
 
 
 def printable(name: str) -> str:

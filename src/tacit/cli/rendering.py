@@ -172,6 +172,8 @@ def plan_facts(lines: Iterable[Line]) -> list[Fact]:
 
 def category_hints(sql: str, tables: Iterable[Table], keys: Mapping[str, Iterable[Any]] | None = None) -> list[str]:
     """Return a hint for each text of a query and each key that is not a category of the column it is compared with."""
+    from sqlglot import exp
+
     from tacit.cli.catalog_rendering import missing_category
     from tacit.privacy.errors import TacitError
     from tacit.query.parse import Text, parse
@@ -180,28 +182,35 @@ def category_hints(sql: str, tables: Iterable[Table], keys: Mapping[str, Iterabl
         tree = parse(Text(sql))
     except TacitError:
         return []  # the query itself is refused
-    named = _named_tables(tree, tables)
-    compared = [*_comparisons(tree), *(("", name, value) for name, values in (keys or {}).items() for value in values)]
+    defined = {one.alias.lower() for one in tree.find_all(exp.CTE)}
+    known = {one.name.lower(): one for one in tables if one.name.lower() not in defined}
+    read = {one.name.lower(): known[one.name.lower()] for one in tree.find_all(exp.Table) if one.name.lower() in known}
+    compared = [(_tables_of(column, known), column.name, text) for column, text in _comparisons(tree)]
+    compared += [([*read.values()], name, value) for name, values in (keys or {}).items() for value in values]
     hints = []
-    for qualifier, name, value in compared:
-        read = [named[qualifier]] if qualifier in named else named.values()
-        columns = [one for table in read for one in table.columns if one.name.lower() == name.lower()]
+    for sources, name, value in compared:
+        columns = [one for table in sources for one in table.columns if one.name.lower() == name.lower()]
         found = [missing_category(column, value) for column in columns]
         hints += found[:1] if all(found) else []
     return list(dict.fromkeys(hints))
 
 
-def _named_tables(tree: exp.Expr, tables: Iterable[Table]) -> dict[str, Table]:
-    """Return the tables of the catalog that a query reads, by alias or name."""
+def _tables_of(column: exp.Column, known: Mapping[str, Table]) -> list[Table]:
+    """Return the tables of the catalog that a column may be of; none if it may be one that the query computes."""
     from sqlglot import exp
 
-    known = {one.name.lower(): one for one in tables}
-    read = [one for one in tree.find_all(exp.Table) if one.name.lower() in known]
-    return {one.alias_or_name.lower(): known[one.name.lower()] for one in read}
+    select = column.find_ancestor(exp.Select)
+    if select is None or column.name.lower() in {one.alias.lower() for one in select.selects if not column.table}:
+        return []
+    read = [one.this for one in (select.args.get("from_"), *select.args.get("joins", ())) if one is not None]
+    if column.table:
+        read = [one for one in read if one.alias_or_name.lower() == column.table.lower()]
+    found = [known.get(one.name.lower()) if isinstance(one, exp.Table) else None for one in read]
+    return [one for one in found if one is not None] if None not in found else []
 
 
-def _comparisons(tree: exp.Expr) -> Iterator[tuple[str, str, str]]:
-    """Yield the qualifier and the name of a column, and a text that it is compared with by =, <>, IN or CASE."""
+def _comparisons(tree: exp.Expr) -> Iterator[tuple[exp.Column, str]]:
+    """Yield columns with the texts that they are compared with by =, <>, IN or CASE."""
     from sqlglot import exp
 
     for node in tree.find_all(exp.EQ, exp.NEQ, exp.In, exp.Case):
@@ -209,7 +218,7 @@ def _comparisons(tree: exp.Expr) -> Iterator[tuple[str, str, str]]:
         sides = [node.this, node.args.get("expression"), *node.args.get("expressions", ()), *cases]
         columns = [one for one in sides if isinstance(one, exp.Column)]
         texts = [one.name for one in sides if isinstance(one, exp.Literal) and one.is_string]
-        yield from ((column.table.lower(), column.name, text) for column in columns[:1] for text in texts)
+        yield from ((column, text) for column in columns[:1] for text in texts)
 
 
 def caveats(lines: Iterable[Line]) -> list[Fact]:

@@ -86,8 +86,10 @@ def with_interval(value: float, low: float, high: float) -> tuple[str, str]:
     return f"{shown} ± {above}" if below == above else shown, f"{lowest} to {highest}"
 
 
-def in_one_cell(value: float, low: float, high: float) -> str:
-    """Return a value with its interval: the half-width, or both ends."""
+def in_one_cell(value: float | None, low: float, high: float) -> str:
+    """Return a value with its interval: the half-width, or both ends; None (NULL) has both ends."""
+    if value is None:
+        return f"None ({grouped(low)} to {grouped(high)})"
     shown, span = with_interval(value, low, high)
     return shown if "±" in shown else f"{shown} ({span})"
 

@@ -126,11 +126,9 @@ class StatisticWithLearntBounds(StatisticPlan):  # its name is a part of digests
 
     @property
     def lines(self) -> tuple[str, ...]:
-        learnt = [
-            f"{part.line}; found: {low:g} to {high:g}"
-            for part, (low, high) in zip(self.parts, self.found or [UNLEARNED] * len(self.parts), strict=True)
-        ]
-        return (*learnt, *self.plan.lines)
+        learnt = [f"; found: {low:g} to {high:g}" for low, high in self.found] or [""] * len(self.parts)
+        parts = [f"{part.line}{found}" for part, found in zip(self.parts, learnt, strict=True)]
+        return (*parts, *self.plan.lines)
 
     @property
     def numbers(self) -> int:

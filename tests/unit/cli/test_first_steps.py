@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,35 @@ def test_a_value_outside_of_the_categories_of_the_table_that_is_read_is_hinted_a
     tables = [table("visits", Categories(["F", "M"])), table("others", None)]
     hints = category_hints(f"SELECT COUNT(*) FROM visits AS v WHERE {condition}", tables)
     assert hints == (["'x' is not one of the categories of sex (F, M)"] if is_hinted else [])
+
+
+@pytest.mark.parametrize(
+    ("query", "hinted"),
+    [
+        ("SELECT COUNT(*) FROM visits WHERE day = '2024-01-01' OR at IN ('2024-01-01', '2024-01-01 01:00+01:00')", ""),
+        ("SELECT COUNT(*) FROM visits WHERE day = '2024-02-02'", "2024-02-02"),
+        ("SELECT COUNT(*) FROM visits WHERE at = '2024-01-01 12:00'", "2024-01-01T12:00:00"),
+        ("SELECT COUNT(*) FROM visits WHERE day = 'never' OR floor = '7' OR floor = '1' OR old = 'true'", ""),
+        ("WITH visits AS (SELECT 'x' AS sex FROM others) SELECT COUNT(*) FROM visits WHERE sex = 'x'", ""),
+        ("WITH v AS (SELECT 'x' AS sex FROM visits) SELECT COUNT(*) FROM v WHERE sex = 'x'", ""),
+        ("SELECT COUNT(*) FROM (SELECT UPPER(sex) AS sex FROM visits) AS v WHERE sex = 'x' AND v.sex = 'x'", ""),
+        ("SELECT COUNT(*) FROM (SELECT id FROM visits WHERE sex = 'x') AS v", "x"),
+        ("WITH v AS (SELECT id FROM visits) SELECT 1 FROM v JOIN visits AS w ON v.id = w.id WHERE w.sex = 'x'", "x"),
+    ],
+)  # fmt: skip
+def test_a_text_is_compared_as_the_value_it_stands_for_with_columns_of_the_catalog(query: str, hinted: str) -> None:
+    first = datetime(2024, 1, 1)
+    columns = [
+        Column("id", Kind.INTEGER),
+        Column("sex", Kind.TEXT, Categories(["F", "M"])),
+        Column("day", Kind.DATE, Categories([first.date()])),
+        Column("at", Kind.TIME, Categories([first])),
+        Column("floor", Kind.INTEGER, Categories([1, 2])),
+        Column("old", Kind.BOOLEAN, Categories([True])),
+    ]
+    tables = [Table("visits", tuple(columns), Unit("id")), Table("others", tuple(columns[:1]), Unit("id"))]
+    hints = category_hints(query, tables)
+    assert [one.split("'")[1] for one in hints] == ([hinted] if hinted else [])
 
 
 def test_keys_outside_of_declared_categories_are_refused_before_the_charge(visits: Shell) -> None:

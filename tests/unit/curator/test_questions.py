@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tacit.mechanisms.mechanism import Interval
 from tacit.privacy.errors import (
     BudgetExceeded,
     Cancelled,
@@ -31,6 +32,7 @@ from tacit.privacy.errors import (
     WrongType,
 )
 from tacit.privacy.tables import Column, Kind
+from tacit.query.release import rows_html
 
 pytestmark = pytest.mark.filterwarnings("ignore::tacit.curator.PrivacyWarning")  # some want answers without noise
 QUESTION = "SELECT sex, COUNT(*) AS n, AVG(age) AS age FROM visits GROUP BY sex"
@@ -392,3 +394,8 @@ def test_of_two_runs_for_one_key_one_answer_leaves(curator: tacit.Curator, monke
 def test_the_same_answer_has_the_same_intervals(curator: tacit.Curator) -> None:
     one, other = curator.sql(QUESTION, epsilon=0.5), curator.sql(QUESTION, epsilon=0.5)
     assert one.intervals(0.9) == one.intervals(0.9) == other.intervals(0.9)
+
+
+def test_a_missing_value_is_shown_in_a_notebook_with_its_interval() -> None:
+    shown = rows_html(["a", "b"], [{"a": None, "b": None}], [{"a": Interval(0.0, 9.0), "b": None}], "A card.")
+    assert "<td>None (0 to 9)</td><td>None</td>" in shown

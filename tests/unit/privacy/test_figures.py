@@ -71,10 +71,11 @@ def test_what_is_not_a_number_is_called_so() -> None:
         (1.0, 0.0, 1.0, "1.00 (0.00 to 1.00)"),
         (5, 5, 5, "5 (5 to 5)"),
         (1e20, -math.inf, math.inf, "1e+20 (-inf to inf)"),
+        (None, 0.0, 9.5, "None (0 to 9.5)"),
     ],
 )
 def test_a_noisy_number_has_its_half_width_or_its_ends_without_an_exponent(
-    value: float, low: float, high: float, shown: str
+    value: float | None, low: float, high: float, shown: str
 ) -> None:
     assert in_one_cell(value, low, high) == shown
 

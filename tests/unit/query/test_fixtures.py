@@ -87,6 +87,7 @@ def test_an_accepted_question_is_answered_over_rows_of_any_kind(case: Case, monk
     if question.shows_all and plan.groups is not None and not question.sets and not question.after:
         assert len(rows) == plan.groups
     assert release.card
+    assert "<table>" in release._repr_html_()
 
 
 @pytest.mark.sampled(250)

@@ -86,6 +86,15 @@ def test_a_rho_pays_for_learning_too() -> None:
     assert answer.cost.rho <= 0.05
 
 
+def test_bounds_are_said_to_be_found_once_they_are() -> None:
+    asked: dict[str, Any] = {"bounds": "learn", "other_bounds": "learn", "epsilon": 50}
+    shown = stats.preview(stats.covariance, AGES, -AGES, **asked, budget=budget()).lines
+    assert shown[0].startswith("bounds of ")
+    assert not [line for line in shown if "found" in line]
+    answer = stats.covariance(AGES, -AGES, **asked, budget=budget())
+    assert sum("; found: " in line for line in answer.plan.lines) == 2
+
+
 def test_a_kept_answer_reads_the_same() -> None:
     answer = stats.mean(AGES, bounds="learn", epsilon=1, budget=budget())
     assert isinstance(answer.plan, StatisticWithLearntBounds)

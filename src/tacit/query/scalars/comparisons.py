@@ -18,11 +18,13 @@ from tacit.privacy.tables import Kind
 from tacit.query.expressions import EXACT_MAX, Expression
 from tacit.query.scalars import trees
 from tacit.query.scalars.facts import (
+    LEAST_SIZE,
     Bind,
     Rule,
     derive,
     is_known,
     is_null,
+    least_integer,
     literal,
     null,
     require_kind,
@@ -87,7 +89,7 @@ def not_distinct(a: Expression, b: Expression) -> Expression:
     """Return whether two values are equal or both NULL; it is never NULL."""
     if is_null(a) or is_null(b):
         return is_missing(b if is_null(a) else a)
-    a, b = to_common_kind((a, b), "IS DISTINCT FROM")
+    a, b = to_common_kind((_as_integer(exp.EQ, b, a), _as_integer(exp.EQ, a, b)), "IS DISTINCT FROM")
     if (is_known(a), a.text) > (is_known(b), b.text):
         a, b = b, a
     if is_known(a):
@@ -125,14 +127,7 @@ def one_of(expression: Expression, values: list[Expression]) -> Expression:
 
 def _comparable(kind: type[Tree], a: Expression, b: Expression) -> tuple[Expression, Expression]:
     """Return both sides as one kind; integers are compared with integers wherever the result is the same."""
-    if a.kind is Kind.INTEGER and b.kind is Kind.REAL and is_known(b) and not is_known(a):
-        value = value_of(b)
-        assert isinstance(value, float)
-        if abs(value) <= EXACT_MAX:
-            if value.is_integer():
-                return a, literal(int(value))
-            if kind in (exp.GT, exp.GTE, exp.LT, exp.LTE):  # x > 17.5 is x > 17, and x >= 17.5 is x >= 18
-                return a, literal(math.floor(value) if kind in (exp.GT, exp.LTE) else math.ceil(value))
+    b = _as_integer(kind, a, b)
     text, other = (a, b) if a.kind is Kind.TEXT else (b, a)
     dated = other.kind in (Kind.DATE, Kind.TIME) and is_known(text)
     if Kind.TEXT in (a.kind, b.kind) and a.kind is not b.kind and not dated and not is_null(a) and not is_null(b):
@@ -140,6 +135,26 @@ def _comparable(kind: type[Tree], a: Expression, b: Expression) -> tuple[Express
         raise WrongKind(f"{name} takes values of one kind and got a text and {with_article(other.kind)}; use CAST")
     left, right = to_common_kind((a, b), _NAMES.get(kind, "a comparison"))
     return left, right
+
+
+def _as_integer(kind: type[Tree], a: Expression, b: Expression) -> Expression:
+    """Return a real constant that an integer is compared with as an integer, wherever the result is the same.
+
+    Engines would compare doubles, of which 2^63 is also that of the greatest integers, and -2^63 that of the least.
+    """
+    if a.kind is not Kind.INTEGER or b.kind is not Kind.REAL or is_known(a) or not is_known(b):
+        return b
+    value = value_of(b)
+    assert isinstance(value, float)
+    if abs(value) == LEAST_SIZE:
+        return least_integer() if value < 0 else literal(math.inf)
+    if abs(value) > EXACT_MAX:
+        return b
+    if value.is_integer():
+        return literal(int(value))
+    if kind in (exp.GT, exp.GTE, exp.LT, exp.LTE):  # x > 17.5 is x > 17, and x >= 17.5 is x >= 18
+        return literal(math.floor(value) if kind in (exp.GT, exp.LTE) else math.ceil(value))
+    return b
 
 
 def _comparison(kind: type[Tree]) -> Rule:

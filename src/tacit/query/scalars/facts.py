@@ -38,6 +38,7 @@ TEXT_MAX: Final = 10_000
 """How many characters a text literal has at most."""
 
 WHOLE_MAX: Final = 2**63 - 1
+LEAST_SIZE: Final = 2**63
 STEPS_MAX: Final = 2**62
 """The greatest number of grid steps, so that they fit into 64 bits."""
 
@@ -238,14 +239,14 @@ def _midnight(value: Constant) -> datetime:
 
 
 def literal(value: Constant) -> Expression:
-    """Return a value as an expression; NULL is of any kind, and whole numbers beyond 2^53 are reals."""
+    """Return a value as an expression; NULL is of any kind, and integers that take more than 64 bits are reals."""
     match value:
         case None:
             return Expression(trees.constant(None), Kind.TEXT, domain=(), length=0, makes_null=True)
         case bool():
             return _known_literal(value, Kind.BOOLEAN)
         case int():
-            return _known_literal(value, Kind.INTEGER) if abs(value) <= EXACT_MAX else literal(_nearest(value))
+            return _known_literal(value, Kind.INTEGER) if abs(value) <= WHOLE_MAX else literal(_nearest(value))
         case float():
             return literal(None) if math.isnan(value) else _known_literal(value + 0.0, Kind.REAL)  # -0.0 becomes 0.0
         case str():
@@ -258,6 +259,11 @@ def literal(value: Constant) -> Expression:
             return _known_literal(value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value, Kind.TIME)
         case date():
             return _known_literal(value, Kind.DATE)
+
+
+def least_integer() -> Expression:
+    """Return -2^63, to compare with; elsewhere it is a real (`literal`): engines read 2^63 in more than 64 bits."""
+    return _known_literal(-LEAST_SIZE, Kind.INTEGER)
 
 
 def null(kind: Kind) -> Expression:
@@ -290,10 +296,13 @@ def _known_literal(value: str | int | float | date, kind: Kind) -> Expression:
 
 
 def _nearest(value: int) -> float:
+    """Return the nearest double; for an integer just beyond 64 bits the next one, which differs from 2^63 and -2^63."""
     try:
-        return float(value)
+        near = float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+    is_rounded = abs(near) == LEAST_SIZE and abs(value) > LEAST_SIZE
+    return math.nextafter(near, math.copysign(math.inf, near)) if is_rounded else near
 
 
 def clamp(expression: Expression, range: Range) -> Expression:

@@ -16,9 +16,9 @@ from typing import Any, Final
 from sqlglot import exp
 
 from tacit.privacy.tables import Kind
-from tacit.query.expressions import EXACT_MAX, Expression
+from tacit.query.expressions import Expression
 from tacit.query.scalars import trees
-from tacit.query.scalars.facts import Bind, Rule, derive, is_known, is_null, literal, null, require_kind
+from tacit.query.scalars.facts import WHOLE_MAX, Bind, Rule, derive, is_known, is_null, literal, null, require_kind
 from tacit.query.scalars.trees import Tree
 
 _COMPARED: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -49,7 +49,7 @@ def _close_interval(kind: type[Tree], right: Tree) -> tuple[type[Tree], Tree]:
         return kind, right
     value = trees.value(right)
     step, closed = (1, exp.GTE) if kind is exp.GT else (-1, exp.LTE)
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < EXACT_MAX:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < WHOLE_MAX:
         return closed, trees.constant(value + step)
     if isinstance(value, date) and not isinstance(value, datetime) and date.min < value < date.max:
         return closed, trees.constant(value + timedelta(days=step))
