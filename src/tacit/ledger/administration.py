@@ -54,7 +54,7 @@ def create_budget(
     facts = {"cap": cap.to_dict(), "epsilon_min": epsilon_min, "per_epoch": per_epoch, "scope": scope.key}
     if known is None:
         transaction.write("budget-created", facts)
-    elif not _is_same(known, cap, per_epoch=per_epoch, epsilon_least=epsilon_min):
+    elif not _is_same(known, cap, per_epoch=per_epoch, epsilon_min=epsilon_min):
         _require_unspent(transaction, known)
         for row in transaction.rows.scopes(dataset):
             if row.scope.kind == "analyst":

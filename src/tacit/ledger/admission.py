@@ -149,8 +149,8 @@ def charged_cost(dataset: ScopeRow, prices: CapPrices) -> Cost:
     A plan is priced as a whole. The epsilon that the refusal names is admitted, also where rounding lowers it.
     """
     cost = filter_of(dataset.cap).cost(prices.measured, prices.amounts(dataset.cap))
-    if cost.epsilon < dataset.epsilon_least * (1 - ROUNDING):
-        raise too_cheap(dataset.scope.dataset, dataset.epsilon_least)
+    if cost.epsilon < dataset.epsilon_min * (1 - ROUNDING):
+        raise too_cheap(dataset.scope.dataset, dataset.epsilon_min)
     return cost
 
 

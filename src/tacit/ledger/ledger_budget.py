@@ -49,7 +49,7 @@ class LedgerBudget(Budget):
         records = takewhile(lambda record: record.number <= head.number, self._ledger.history())
         tally = tally_of(records, self.scope, here.cap.relation)
         spent = filter_of(here.cap).spent(here.totals)
-        left, least = _remaining(here, whole), whole.epsilon_least
+        left, least = _remaining(here, whole), whole.epsilon_min
         return Report(self.name, here.cap, spent, left, tally.events, tally.unlisted, epsilon_min=least)
 
     def preview(self, event: Event) -> Cost:
@@ -137,7 +137,7 @@ class LedgerBudget(Budget):
     @property
     def epsilon_min(self) -> float:
         """The least epsilon that a release from the data set costs."""
-        return self._ledger.row_of(Scope(self.scope.dataset)).epsilon_least
+        return self._ledger.row_of(Scope(self.scope.dataset)).epsilon_min
 
     @property
     def is_enforced(self) -> bool:

@@ -147,7 +147,7 @@ def _budget_row(scope: Scope, cap: Cap, body: Body, number: int) -> ScopeRow:
     if least is not None and (type(least) is not float or not 0 <= least <= cap.epsilon):
         raise _impossible(number, f"{least!r} is no epsilon_min of {scope}")
     each = _boolean(body, "per_epoch", number)
-    return ScopeRow(scope, cap, filter_of(cap).nothing, number, per_epoch=each, epsilon_min=least)
+    return ScopeRow(scope, cap, filter_of(cap).nothing, number, per_epoch=each, stated_epsilon_min=least)
 
 
 def _add_cap(body: Body, number: int, rows: CachedRows) -> None:

@@ -49,13 +49,13 @@ class ScopeRow:
     has_epochs: bool = False
     starts: str | None = None
     ends: str | None = None
-    epsilon_min: float | None = None
-    """For a data set: the least epsilon that a release costs; None where its record does not say (`epsilon_least`)."""
+    stated_epsilon_min: float | None = None
+    """For a data set: `epsilon_min` as its record states it; None where it does not."""
 
     @property
-    def epsilon_least(self) -> float:
+    def epsilon_min(self) -> float:
         """The least epsilon that a release from the data set costs."""
-        return smallest_price(self.cap) if self.epsilon_min is None else self.epsilon_min
+        return smallest_price(self.cap) if self.stated_epsilon_min is None else self.stated_epsilon_min
 
     @property
     def is_unspent(self) -> bool:
@@ -70,7 +70,7 @@ class ScopeRow:
     @property
     def definition(self) -> str:
         """All but the totals, as stored."""
-        return _definition(self.cap, self.per_epoch, self.has_epochs, self.starts, self.ends, self.epsilon_min)
+        return _definition(self.cap, self.per_epoch, self.has_epochs, self.starts, self.ends, self.stated_epsilon_min)
 
     @property
     def totals_text(self) -> str:
@@ -81,7 +81,7 @@ class ScopeRow:
         """Return the row with other totals, as of another record."""
         return ScopeRow(
             *(scope or self.scope, self.cap, totals, record, self.per_epoch),
-            *(self.has_epochs, self.starts, self.ends, self.epsilon_min),
+            *(self.has_epochs, self.starts, self.ends, self.stated_epsilon_min),
         )
 
     @property
@@ -145,7 +145,9 @@ def _facts(definition: str) -> ScopeRow:
         raise LedgerCorrupt("the definition of a scope is not an object", differs="row")
     if facts.keys() - {"epsilon_min"} != {"cap", "ends", "has_epochs", "per_epoch", "starts"}:
         raise LedgerTooNew("the definition of a scope has unknown fields; use a newer tacit")
-    return ScopeRow(scope=Scope(""), totals=(), record=0, **{**facts, "cap": Cap.from_dict(facts["cap"])})
+    least = facts.pop("epsilon_min", None)
+    cap = Cap.from_dict(facts.pop("cap"))
+    return ScopeRow(scope=Scope(""), cap=cap, totals=(), record=0, stated_epsilon_min=least, **facts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from tacit.privacy.units import Relation
 MARGIN: Final = 1 - 2.0**-40
 """Factor on a rho, and on an epsilon that is converted to rho, so that rounding never exceeds what was asked for."""
 
-Law: TypeAlias = Literal["Laplace", "Gaussian"]
+NoiseFamily: TypeAlias = Literal["Laplace", "Gaussian"]
 Noise: TypeAlias = Laplace | Gaussian
 
 
@@ -102,7 +102,7 @@ class Allocation:
         return self.rho
 
     @property
-    def law(self) -> Law:
+    def law(self) -> NoiseFamily:
         """The noise distribution: Laplace for epsilon, Gaussian for rho."""
         return "Laplace" if self.rho is None else "Gaussian"
 
@@ -144,7 +144,7 @@ class Allocation:
             )
         return self.delta
 
-    def least_error(self, error: Callable[[Law], float]) -> Allocation:
+    def least_error(self, error: Callable[[NoiseFamily], float]) -> Allocation:
         """Return the allocation, as epsilon or converted to rho, with the least expected error.
 
         `error` is the mean squared error where the noise of a count has a variance of 1.

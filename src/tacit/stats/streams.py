@@ -39,7 +39,7 @@ import numpy as np
 
 from tacit.accounting.conversions import Cost
 from tacit.ledger import Budget, Permit
-from tacit.measuring.allocation import Allocation, Law, Noise
+from tacit.measuring.allocation import Allocation, NoiseFamily, Noise
 from tacit.measuring.intervals import DISCRETE_BELOW, Summand, discrete_half_width, half_widths, variance
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.mechanisms.mechanism import Interval
@@ -418,7 +418,7 @@ class _RunningPlan:
     def of(cls, label: str, allocation: Allocation, horizon: int, steps: int, per_step: int) -> _RunningPlan:
         """Choose the mechanism of least expected error, and the noise of its measured vectors."""
 
-        def error(law: Law) -> float:
+        def error(law: NoiseFamily) -> float:
             if law == "Gaussian":
                 return root_error(horizon, steps) * per_step**2
             return best_tree(horizon)[2] * (steps * per_step) ** 2

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from tacit.measuring.allocation import Allocation, Law, Noise
+from tacit.measuring.allocation import Allocation, NoiseFamily, Noise
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.randomness import RandomSource
 from tacit.privacy.events import Event, Gaussian
@@ -182,7 +182,7 @@ class Tables(Part):
         return cls(names, cuts, sets, tuple(measured), allocation.row_sensitivity, allocation.relation, error)
 
     @staticmethod
-    def shares(cuts: tuple[Cut, ...], sets: tuple[ColumnSet, ...], law: Law) -> MeasuredShares:
+    def shares(cuts: tuple[Cut, ...], sets: tuple[ColumnSet, ...], law: NoiseFamily) -> MeasuredShares:
         """Return what is measured under a law of noise, with its shares of the budget."""
         sizes = tuple(cut.cells for cut in cuts)
         return choose_tables(sizes, sets) if law == "Laplace" else choose_interactions(sizes, sets)

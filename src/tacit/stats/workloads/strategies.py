@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.measuring.allocation import Law
+from tacit.measuring.allocation import NoiseFamily
 from tacit.privacy.arrays import Numbers
 from tacit.stats.workloads.strategy_matrices import Family, Groups, Matrix, Tree, mean_diagonal, mean_energy, mean_times
 
@@ -62,7 +62,7 @@ Strategy = TreeStrategy | MatrixStrategy
 
 
 @lru_cache(maxsize=64)
-def best_strategy(families: tuple[Family, ...], law: Law) -> Strategy:
+def best_strategy(families: tuple[Family, ...], law: NoiseFamily) -> Strategy:
     """Return the strategy of least expected error."""
     start = best_tree(families, law)
     least: Strategy = start
@@ -75,12 +75,12 @@ def best_strategy(families: tuple[Family, ...], law: Law) -> Strategy:
 
 
 @lru_cache(maxsize=64)
-def best_tree(families: tuple[Family, ...], law: Law) -> TreeStrategy:
+def best_tree(families: tuple[Family, ...], law: NoiseFamily) -> TreeStrategy:
     """Return the tree of least expected error."""
     return min([*_balanced_trees(families, law), *_hierarchy_trees(families, law)], key=lambda one: one.error)
 
 
-def _balanced_trees(families: tuple[Family, ...], law: Law) -> list[TreeStrategy]:
+def _balanced_trees(families: tuple[Family, ...], law: NoiseFamily) -> list[TreeStrategy]:
     cells = families[0].cells
     found = []
     for branch in BRANCHES:
@@ -107,7 +107,7 @@ def _balanced_trees(families: tuple[Family, ...], law: Law) -> list[TreeStrategy
     return found
 
 
-def _hierarchy_trees(families: tuple[Family, ...], law: Law) -> list[TreeStrategy]:
+def _hierarchy_trees(families: tuple[Family, ...], law: NoiseFamily) -> list[TreeStrategy]:
     """Return the tree of the levels of the workload, if it consists of levels alone."""
     levels = [family for family in families if isinstance(family, Groups)]
     if len(levels) != len(families):
@@ -171,7 +171,7 @@ def node_variances(tree: Tree, precisions: Sequence[float]) -> list[Numbers]:
 
 
 def _fit_shares(
-    levels: int, law: Law, error: Callable[[Numbers], tuple[float, Numbers]]
+    levels: int, law: NoiseFamily, error: Callable[[Numbers], tuple[float, Numbers]]
 ) -> tuple[list[int], tuple[float, ...], float]:
     """Return the levels that are kept, their shares of a budget of 1 for the least error, and this error.
 
@@ -282,6 +282,6 @@ def _matrix_root(symmetric: Numbers) -> Numbers:
     return found
 
 
-def _matrix_error(families: tuple[Family, ...], matrix: Matrix, law: Law) -> float:
+def _matrix_error(families: tuple[Family, ...], matrix: Matrix, law: NoiseFamily) -> float:
     """Return the error of a matrix after rounding."""
     return float(np.trace(mean_times(families, matrix.covariance))) * float(matrix.length(law)) ** 2

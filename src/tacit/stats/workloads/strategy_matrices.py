@@ -32,7 +32,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.measuring.allocation import Law
+from tacit.measuring.allocation import NoiseFamily
 from tacit.privacy.arrays import Numbers
 
 STEPS: Final = 2**16
@@ -47,7 +47,7 @@ class Matrix:
         self.rows.setflags(write=False)
 
     @classmethod
-    def of(cls, strategy: Numbers, law: Law) -> Matrix:
+    def of(cls, strategy: Numbers, law: NoiseFamily) -> Matrix:
         """Round a strategy whose columns have length 1; under Laplace noise rows of zeros are left out."""
         rows = np.rint(strategy * STEPS).astype(np.int64)
         return cls(rows[np.any(rows != 0, axis=1)] if law == "Laplace" else rows)
@@ -57,7 +57,7 @@ class Matrix:
         """The number of cells."""
         return int(self.rows.shape[1])
 
-    def length(self, law: Law) -> Fraction:
+    def length(self, law: NoiseFamily) -> Fraction:
         """Return the sensitivity of the sums to one row of data: in L1 exactly, in L2 rounded up by 2^-32."""
         if law == "Laplace":
             return Fraction(int(np.abs(self.rows).sum(axis=0).max()))

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from tacit.ledger.answer_storage import json_bytes
-from tacit.measuring.allocation import Allocation, Law
+from tacit.measuring.allocation import Allocation, NoiseFamily
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy.errors import InvalidInput, TooLarge
@@ -167,7 +167,7 @@ def plan_workload(workloads: Sequence[Workload], cuts: dict[str, Cut], allocatio
     drafts += [_product_draft(one, cuts) for one in workloads if isinstance(one, Product)]
     power = {"Laplace": 1 / 3, "Gaussian": 1 / 2}
 
-    def error(law: Law) -> float:
+    def error(law: NoiseFamily) -> float:
         return float(math.fsum(draft.error(law) ** power[law] for draft in drafts) ** (1 / power[law]))
 
     spent = allocation.least_error(error)
@@ -181,7 +181,7 @@ def plan_workload(workloads: Sequence[Workload], cuts: dict[str, Cut], allocatio
 class PartDraft:
     """A part without noise: its error under each law, and how it is made from an allocation."""
 
-    error: Callable[[Law], float]
+    error: Callable[[NoiseFamily], float]
     make: Callable[[Allocation], Part]
 
 
@@ -244,7 +244,7 @@ def _product_draft(asked: Product, cuts: dict[str, Cut]) -> PartDraft:
     families = query_families(asked.one, one), query_families(asked.other, other)
     names = asked.one.column, asked.other.column
 
-    def error(law: Law) -> float:
+    def error(law: NoiseFamily) -> float:
         return best_tree(families[0], law).error * best_tree(families[1], law).error
 
     return PartDraft(error, lambda part: Crossed.of(names, (one, other), families, part))
