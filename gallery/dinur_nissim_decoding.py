@@ -83,7 +83,9 @@ def run(small: bool) -> Exhibit:
 
 
 def _predicted(noise: float, people: int) -> float:
-    return predicted_recovery(COUNTS_EACH * people, people, noise * math.sqrt(people))
+    predicted = predicted_recovery(COUNTS_EACH * people, people, noise * math.sqrt(people))
+    assert predicted is not None  # it is known for so many counts a person
+    return predicted
 
 
 if __name__ == "__main__":

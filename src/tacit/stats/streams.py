@@ -39,7 +39,7 @@ import numpy as np
 
 from tacit.accounting.conversions import Cost
 from tacit.ledger import Budget, Permit
-from tacit.measuring.allocation import Allocation, NoiseFamily, Noise
+from tacit.measuring.allocation import Allocation, Noise, NoiseFamily
 from tacit.measuring.intervals import DISCRETE_BELOW, Summand, discrete_half_width, half_widths, variance
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.mechanisms.mechanism import Interval

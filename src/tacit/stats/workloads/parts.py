@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from tacit.measuring.allocation import Allocation, NoiseFamily, Noise
+from tacit.measuring.allocation import Allocation, Noise, NoiseFamily
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.randomness import RandomSource
 from tacit.privacy.events import Event, Gaussian
