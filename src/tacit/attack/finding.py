@@ -9,7 +9,9 @@ underpowered     it is not, and the attack would not have noticed that either
 not applicable   there is no claim that the attack could refute, or it accuses a release that says nothing as well;
                  the measurement is shown all the same
 
-The schema has a version; a reader refuses a newer one, and fields of other types.
+The schema has a version; a reader refuses a newer one, fields of other types or out of their range, and a verdict that
+does not follow from claim, bound and power. Numbers that are not finite are written as null and read as NaN, and
+control characters as escapes.
 
 People: records of people, their ids and secrets are in `worst`, and in texts, lists and objects of `details`, which may
 quote a question about a person. All other fields hold figures, names of columns and statistics, and fixed sentences.
@@ -34,15 +36,17 @@ import numpy as np
 
 from tacit.accounting import Bound, Cost, epsilon
 from tacit.privacy import strict_json
-from tacit.privacy.arguments import mapping
+from tacit.privacy.arguments import instance, mapping
 from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
 from tacit.privacy.events import Composed, Event, Gaussian, Repeated
 from tacit.privacy.numbers import not_negative
 
 SCHEMA_VERSION: Final = 1
-CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
 """Characters that could control a terminal or break a file of another format."""
-_UNREADABLE: Final = (KeyError, TypeError, ValueError, WrongType)
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+"""Names of details."""
+_UNREADABLE: Final = (KeyError, TypeError, ValueError, InvalidInput)
 """What a document raises in which a field is missing, unknown or of another type."""
 EPSILON: Final = "epsilon"
 """What the lower bounds of attacks on private releases bound; those on tables bound a share of people."""
@@ -72,12 +76,28 @@ class Claim:
     noise: str = ""
     """`GAUSSIAN` if all noise is: the trade-off curve of what was promised is then that of one Gaussian release."""
 
+    def __post_init__(self) -> None:
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", float(not_negative("epsilon", self.epsilon)))
+        object.__setattr__(self, "delta", float(not_negative("delta", self.delta)))
+        if self.delta >= 1:
+            raise OutOfRange("delta must be below 1", name="delta", value=self.delta)
+        if self.risk is not None:
+            object.__setattr__(self, "risk", float(not_negative("risk", self.risk)))
+            if self.risk > 1:
+                raise OutOfRange("risk must be at most 1", name="risk", value=self.risk)
+        instance("permit", self.permit, str, "a text")
+
     @classmethod
     def of(cls, promise: object, delta: float | None = None) -> Claim | None:
         """Return the claim of a cost, release, permit of the ledger, event, pair (epsilon, delta) or epsilon.
 
-        None is no claim. An event needs the delta at which it is judged, unless it is purely private.
+        None is no claim. An event needs the delta at which it is judged, unless it is purely private; whatever states
+        its own delta takes no other.
         """
+        stated = getattr(promise, "cost", None)
+        if delta is not None and isinstance(promise, Claim | Cost | tuple | list) | isinstance(stated, Cost):
+            raise InvalidInput("the promise states its delta; state no other beside it", name="delta")
         match promise:
             case None | Claim():
                 return promise
@@ -90,16 +110,15 @@ class Claim:
                     )
                 return cls(upper, at, noise=GAUSSIAN if _is_gaussian(promise) else "")
             case Cost():
-                return cls._checked(promise.epsilon, promise.delta)
+                return cls(promise.epsilon, promise.delta)
             case Bound():
                 if delta is None:
                     raise InvalidInput("state the delta at which this bound on epsilon was computed", name="delta")
-                return cls._checked(promise.upper, delta)
+                return cls(promise.upper, delta)
             case (first, second):
-                return cls._checked(first, second)
-            case int() | float() | np.integer():
-                return cls._checked(promise, 0.0 if delta is None else delta)
-        stated = getattr(promise, "cost", None)
+                return cls(*_numbers(first, second))
+            case int() | float() | np.number():
+                return cls(*_numbers(promise, 0.0 if delta is None else delta))
         if isinstance(stated, Cost):  # a release or an answer, embedded or from a server
             if not stated.epsilon:
                 raise InvalidInput(
@@ -108,19 +127,12 @@ class Claim:
                     name="promise",
                 )
             permit = getattr(promise, "permit", promise)  # a permit of the ledger is its own
-            return replace(cls._checked(stated.epsilon, stated.delta), permit=str(getattr(permit, "id", permit) or ""))
+            return cls(stated.epsilon, stated.delta, permit=str(getattr(permit, "id", permit) or ""))
         raise WrongType(
             "promise must be a cost, a release, an event, a pair of epsilon and delta, or an epsilon, not "
             f"{type(promise).__name__}",
             name="promise",
         )
-
-    @classmethod
-    def _checked(cls, first: Any, second: Any) -> Claim:
-        claimed, at = float(not_negative("epsilon", first)), float(not_negative("delta", second))
-        if at >= 1:
-            raise OutOfRange("delta must be below 1", name="delta", value=second)
-        return cls(claimed, at)
 
     @property
     def accuracy(self) -> float:
@@ -149,6 +161,10 @@ class Claim:
         return f"epsilon {self.epsilon:.6g}" + (f" at delta {self.delta:.3g}" if self.delta else "")
 
 
+def _numbers(first: Any, second: Any) -> tuple[float, float]:
+    return float(not_negative("epsilon", first)), float(not_negative("delta", second))
+
+
 @dataclass(frozen=True, slots=True)
 class ThreatModel:
     """What the attacker has: access, side knowledge, and the number of queries."""
@@ -156,6 +172,9 @@ class ThreatModel:
     access: str
     knowledge: str
     queries: int
+
+    def __post_init__(self) -> None:
+        _require(self.queries >= 0, "queries must not be negative")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +195,7 @@ class Measurement:
     name: str
     """The figure in words: "secrets guessed right"."""
     value: float
+    """NaN where it has none."""
     bounds: tuple[float, float] | None = None
     """A confidence interval at the level of the finding."""
     baseline: float | None = None
@@ -246,6 +266,15 @@ class Finding:
     seed: int | None = None
     seconds: float = 0.0
     details: Mapping[str, Any] = field(default_factory=dict)
+    """Further figures and texts by names that are identifiers."""
+    bounds: str = EPSILON
+    """What `lower_bound` bounds, in words: epsilon, or a share of people."""
+
+    def __post_init__(self) -> None:
+        _require(all(NAME.fullmatch(str(one)) for one in self.details), "details have other names")
+        _require(0 < self.confidence < 1, "confidence must lie between 0 and 1")
+        _require(self.seconds >= 0, "seconds must not be negative")
+        _require(self.lower_bound is None or self.lower_bound >= 0, "lower_bound must not be negative")
 
     @property
     def is_violation(self) -> bool:
@@ -258,7 +287,10 @@ class Finding:
         return None if self.claimed is None else self.claimed.permit or None
 
     def without_people(self) -> Finding:
-        """Return the finding without `worst`, and of `details` with the numbers alone: the form that can be kept."""
+        """Return the finding without `worst`, and of `details` with the numbers alone: the form that can be kept.
+
+        Names of details are identifiers, which quote nobody.
+        """
         figures = {name: value for name, value in self.details.items() if isinstance(value, Real)}
         return replace(self, worst=(), details=figures)
 
@@ -266,7 +298,7 @@ class Finding:
         """Return the finding as values of JSON."""
         found: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **asdict(self)}
         found["verdict"] = str(self.verdict)
-        plain: dict[str, Any] = _finite(json.loads(json.dumps(found, default=_plain)))
+        plain: dict[str, Any] = writable(json.loads(json.dumps(found, default=_plain)))
         return plain
 
     def to_json(self) -> str:
@@ -275,7 +307,7 @@ class Finding:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Finding:
-        """Return the finding of values of JSON; raise InvalidInput for another schema."""
+        """Return the finding of values of JSON; raise InvalidInput for another schema, or one that is contradictory."""
         fields = dict(mapping("finding", document, "an object of JSON"))
         if fields.pop("schema_version", None) != SCHEMA_VERSION:
             raise InvalidInput(f"the document is no finding of schema version {SCHEMA_VERSION}", name="finding")
@@ -283,8 +315,15 @@ class Finding:
             found: Finding = _read(cls, fields)
         except _UNREADABLE:
             raise InvalidInput(
-                "the document is no finding: a field is missing, unknown or of another type", name="finding"
+                "the document is no finding: a field is missing, unknown, of another type or out of its range",
+                name="finding",
             ) from None
+        judged, _ = judge(found.claimed, found.lower_bound, found.power, what=found.bounds)
+        if judged is not found.verdict:
+            raise InvalidInput(
+                f"the document is no finding: its figures mean {judged}, and its verdict is {found.verdict}",
+                name="finding",
+            )
         return found
 
     @classmethod
@@ -355,15 +394,22 @@ def judge(
     )
 
 
-def _finite(value: Any) -> Any:
-    """Return values of JSON with NaN and infinity as texts, and texts as Unicode that can be written."""
+def _require(condition: bool, sentence: str) -> None:
+    if not condition:
+        raise InvalidInput(sentence, name="finding")
+
+
+def writable(value: Any) -> Any:
+    """Return values of JSON with null for NaN and infinity, and texts as Unicode without control characters."""
     if isinstance(value, dict):
-        return {_finite(name): _finite(one) for name, one in value.items()}
+        return {writable(name): writable(one) for name, one in value.items()}
     if isinstance(value, list):
-        return [_finite(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+        return [writable(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return CONTROL.sub(lambda one: ascii(one[0])[1:-1], value.encode("utf-8", "replace").decode())
+    return value
 
 
 def _plain(value: Any) -> Any:
@@ -381,6 +427,8 @@ def _read(kind: Any, value: Any) -> Any:
     """Return a value of JSON as one of a type, or raise one of `_UNREADABLE`."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is UnionType:
+        if value is None and type(None) in parts:
+            return None
         for part in parts:
             with suppress(*_UNREADABLE):
                 return _read(part, value)
@@ -397,6 +445,8 @@ def _read(kind: Any, value: Any) -> Any:
         if not CONTROL.search(value):
             return value
     elif kind is float:
+        if value is None:
+            return math.nan
         if type(value) in (int, float) and abs(value) <= sys.float_info.max:
             return value
     elif kind is Any or type(value) is kind or (origin is Mapping and isinstance(value, dict)):

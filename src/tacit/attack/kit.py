@@ -31,6 +31,7 @@ from tacit.attack.finding import (
     judge,
 )
 from tacit.attack.targets import DoesNotFit, QueryInterface
+from tacit.privacy.arguments import instances
 from tacit.privacy.errors import Cancelled, InvalidInput, OutOfRange, UnknownName
 from tacit.privacy.numbers import inside_unit_interval, whole
 from tacit.privacy.texts import did_you_mean
@@ -183,11 +184,8 @@ def run(
     at which an event is judged. `prior` is the attacker's belief that a secret is 1. The attacker's own choices follow
     from `seed`.
     """
+    _require_known(attack)
     named = [one for one in attacks() if one.name == attack]
-    if not named:
-        known = sorted({one.name for one in attacks()})
-        hint = did_you_mean(str(attack), known, f"use {', '.join(known)}")
-        raise UnknownName(f"there is no attack {attack!r}; {hint}", name="attack")
     fitting = [one for one in named if isinstance(target, one.target)]
     if not fitting:
         wanted = " or ".join(sorted({one.target.__name__ for one in named}))
@@ -204,6 +202,14 @@ def run(
     if complete[0].needs_delta and (checked[0] is None or not checked[0].delta):
         raise InvalidInput(f"the attack {attack} needs a claim with a delta above 0", name="promise")
     return _run(complete[0], target, checked, CONFIDENCE, "", seed)
+
+
+def _require_known(name: str) -> None:
+    """Raise UnknownName unless there is an attack of that name."""
+    known = sorted({one.name for one in attacks()})
+    if name not in known:
+        hint = did_you_mean(str(name), known, f"use {', '.join(known)}")
+        raise UnknownName(f"there is no attack {name!r}; {hint}", name="attack")
 
 
 def suite(
@@ -227,6 +233,8 @@ def suite(
     `failed`, if it is given, is told the name of the attack, and the other attacks are run.
     """
     checked = _checked(promise, delta, prior, effort)
+    for name in instances("done", done, str, "a list of names of attacks"):
+        _require_known(name)
     fitting = attacks_on(target, checked[0], effort)
     if not fitting:
         raise InvalidInput(f"no attack fits a target of type {type(target).__name__} as it stands", name="target")
@@ -320,4 +328,5 @@ def _run(
         seed=seed,
         seconds=time.perf_counter() - begun_s,
         details=outcome.details,
+        bounds=outcome.bounds,
     )

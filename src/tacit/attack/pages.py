@@ -6,11 +6,12 @@ the same numbers stand in tables.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Final
 
-from tacit.attack.finding import Finding, Measurement, Series, Verdict
+from tacit.attack.finding import Finding, Measurement, Series, Verdict, writable
 from tacit.privacy.errors import Unavailable
 from tacit.report.rendering import ACCENT, COMPARISON, GREY, Spec, plot, svg
 
@@ -105,6 +106,8 @@ def figures(one: Measurement) -> str:
 
 
 def _number(value: float) -> str:
+    if math.isnan(value):
+        return "none"
     return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
 
 
@@ -123,7 +126,7 @@ def _worst(finding: Finding) -> str:
 
 def _drawn(spec: Spec) -> str:
     try:
-        return svg(spec).decode()
+        return svg(writable(spec)).decode()
     except Unavailable:
         points = [point for layer in spec["layer"] for point in layer["data"]["values"]]
         return _table([("x", "y"), *((str(one.get("x")), str(one.get("y"))) for one in points)])

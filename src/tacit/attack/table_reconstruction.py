@@ -8,9 +8,11 @@ these are certain. Numbers with noise are intervals (`count=(3, 9)`), which many
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Final
@@ -18,13 +20,19 @@ from typing import Any, Final
 from tacit.attack.finding import Measurement, Power, Series, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack
 from tacit.attack.targets import Statistics
-from tacit.privacy.errors import EmptyInput, InvalidInput, OutOfRange, TacitError, TimedOut
+from tacit.privacy.arguments import instance, instances, mapping
+from tacit.privacy.errors import EmptyInput, InvalidInput, OutOfRange, TacitError, TimedOut, TooLarge, WrongType
 from tacit.privacy.extras import import_extra
-from tacit.privacy.numbers import whole
+from tacit.privacy.numbers import exact, whole
 
 DATABASES_MAX: Final = 10_000
 """How many databases are listed before the count is given as at least that many."""
 PEOPLE_MAX: Final = 100
+DECIMALS_MAX: Final = 15
+DOMAIN_MAX: Final = 10_000
+VALUE_MAX: Final = 2**31
+NUMBER_MAX: Final = 2**53
+"""Limits of an attribute's domain, of one number, and of sums and codes of records, well within those of the solver."""
 SOLVE_S: Final = 20.0
 """Time limit of one search."""
 
@@ -37,8 +45,10 @@ Where = Mapping[str, Any]
 class Published:
     """The statistics of one group: its count, or the range of its count, and means and medians of attributes.
 
-    A suppressed cell has no count but a range, as in count=(0, 2). A mean is read as the whole sum nearest to count
-    times mean; a mean that is a pair is a range of sums.
+    A suppressed cell has no count but a range, as in count=(0, 2). Means and medians that were rounded need `decimals`,
+    the digits after the point to which they were: each then stands for all numbers that are rounded to it. Without it a
+    mean is read as the whole sum nearest to count times mean, and a median as exact. A mean that is a pair is a range
+    of sums.
     """
 
     name: str
@@ -46,10 +56,88 @@ class Published:
     count: int | tuple[int, int] | None = None
     mean: Mapping[str, float | tuple[float, float]] = field(default_factory=dict)
     median: Mapping[str, float] = field(default_factory=dict)
+    decimals: int | None = None
 
     def __post_init__(self) -> None:
-        if (self.mean or self.median) and not isinstance(self.count, int):
-            raise InvalidInput(f"{self.name} has a mean or a median, and needs an exact count", name="count")
+        instance("name", self.name, str, "a text")
+        for part in ("where", "mean", "median"):
+            mapping(part, getattr(self, part), "a mapping by the names of attributes")
+        object.__setattr__(self, "count", _count(self.count))
+        if self.decimals is not None and whole("decimals", self.decimals, at_least=0) > DECIMALS_MAX:
+            raise OutOfRange(f"decimals must be at most {DECIMALS_MAX}", name="decimals", value=self.decimals)
+        if (self.mean or self.median) and not (isinstance(self.count, int) and self.count):
+            raise InvalidInput(f"{self.name} has a mean or a median, and needs an exact count above 0", name="count")
+        for name in self.mean:
+            self.sums(name)
+        for name in self.median:
+            self.doubled_median(name)
+
+    def sums(self, name: str) -> tuple[int, int]:
+        """Return the least and the greatest whole sum of an attribute that its mean allows."""
+        mean = self.mean[name]
+        assert isinstance(self.count, int)
+        if isinstance(mean, tuple):
+            low, high = (round(_limited("mean", one, NUMBER_MAX)) for one in _pair("mean", mean))
+        elif self.decimals is None:
+            low = high = round(self.count * _limited("mean", mean))
+        else:
+            low, high = self._rounded("mean", mean, self.count)
+        return _in_order("mean", low, high)
+
+    def doubled_median(self, name: str) -> tuple[int, int]:
+        """Return the least and the greatest double of the median of an attribute, a whole number."""
+        median = self.median[name]
+        if self.decimals is not None:
+            return _in_order("median", *self._rounded("median", median, 2))
+        doubled = 2 * _limited("median", median)
+        if doubled.denominator != 1:
+            raise InvalidInput(
+                f"a median of whole numbers is whole or a half, not {median}; state decimals if it was rounded",
+                name="median",
+                value=median,
+            )
+        return int(doubled), int(doubled)
+
+    def _rounded(self, name: str, value: Any, factor: int) -> tuple[int, int]:
+        """Return the whole numbers between which `factor` times a number lies that was rounded to `value`."""
+        assert self.decimals is not None
+        written, half = Fraction(str(float(_limited(name, value)))), Fraction(1, 2 * 10**self.decimals)
+        return math.ceil(factor * (written - half)), math.floor(factor * (written + half))
+
+
+def _count(count: Any) -> int | tuple[int, int] | None:
+    if count is None:
+        return None
+    low, high = (
+        whole("count", one, at_least=0) for one in (_pair("count", count) if _is_pair(count) else (count, count))
+    )
+    if high > PEOPLE_MAX:
+        raise TooLarge(f"count must be at most {PEOPLE_MAX}", name="count", value=count)
+    return _in_order("count", low, high) if _is_pair(count) else low
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple | list)
+
+
+def _pair(name: str, value: Any) -> tuple[Any, Any]:
+    if len(value) != 2:
+        raise WrongType(f"a range of {name} has two ends", name=name, value=value)
+    return value[0], value[1]
+
+
+def _in_order(name: str, low: int, high: int) -> tuple[int, int]:
+    if low > high:
+        raise OutOfRange(f"no whole number is within the range of {name}", name=name, value=(low, high))
+    return low, high
+
+
+def _limited(name: str, value: Any, most: int = VALUE_MAX) -> Fraction:
+    """Return a number, or raise unless it is finite and within what the solver holds."""
+    number = exact(name, value)
+    if abs(number) > most:
+        raise TooLarge(f"{name} must be at most {most:,} in size", name=name, value=value)
+    return number
 
 
 @dataclass(frozen=True)
@@ -68,12 +156,24 @@ class PublishedTables:
     def __post_init__(self) -> None:
         if not 1 <= whole("people", self.people) <= PEOPLE_MAX:
             raise OutOfRange(f"tables of 1 to {PEOPLE_MAX} people are reconstructed", name="people", value=self.people)
+        mapping("attributes", self.attributes, "a mapping from names to domains")
+        instances("statistics", self.statistics, Published, "a list of Published")
         if not self.attributes or not self.statistics:
             raise EmptyInput("published tables need attributes and statistics", name="statistics")
+        size = 1
+        for name, domain in self.attributes.items():
+            size *= _domain_size(name, domain)
+        if size > NUMBER_MAX:
+            raise TooLarge("the attributes have too many combinations of values", name="attributes")
+        if any(not _is_pair(rule) or len(rule) != 2 for rule in self.rules):
+            raise WrongType("a rule is a pair of conditions", name="rules")
         named = [one.where for one in self.statistics] + [one for rule in self.rules for one in rule]
-        for name in (name for where in named for name in where):
-            if name not in self.attributes:
-                raise InvalidInput(f"a statistic names {name}, which is no attribute", name="where")
+        for where in named:
+            for name, wanted in mapping("where", where, "a mapping by the names of attributes").items():
+                if name not in self.attributes:
+                    raise InvalidInput(f"a statistic names {name}, which is no attribute", name="where")
+                if isinstance(wanted, tuple) and isinstance(self.attributes[name], range):
+                    _require_range(wanted)
         for one in self.statistics:
             for name in (*one.mean, *one.median):
                 if not isinstance(self.attributes.get(name), range):
@@ -89,6 +189,31 @@ class PublishedTables:
         return PublishedTables(
             self.people, self.attributes, [one for one in self.statistics if one.name not in left_out], self.rules
         )
+
+
+def _domain_size(name: str, domain: Any) -> int:
+    """Return the number of values of an attribute, or raise for a domain that cannot be searched."""
+    if isinstance(domain, str | bytes) or not isinstance(domain, Sequence):
+        raise WrongType(f"{name} must be a range of whole numbers or a list of values", name="attributes", value=domain)
+    if not domain:
+        raise EmptyInput(f"{name} has no values", name="attributes")
+    if isinstance(domain, range):
+        if domain.step < 0:
+            raise OutOfRange(f"the range of {name} must ascend", name="attributes", value=domain)
+        if max(abs(domain[0]), abs(domain[-1])) > VALUE_MAX or domain[-1] - domain[0] >= DOMAIN_MAX * domain.step:
+            raise TooLarge(f"{name} has at most {DOMAIN_MAX:,} values of up to {VALUE_MAX:,}", name="attributes")
+    elif len(domain) > DOMAIN_MAX:
+        raise TooLarge(f"{name} has at most {DOMAIN_MAX:,} values", name="attributes")
+    elif len(set(map(repr, domain))) < len(domain):
+        raise InvalidInput(f"{name} names a value twice", name="attributes")
+    return len(domain)
+
+
+def _require_range(wanted: tuple[Any, ...]) -> None:
+    """Raise unless a condition is a pair of numbers in order, of which None is an open end."""
+    ends = [exact("where", one) for one in _pair("where", wanted) if one is not None]
+    if len(ends) == 2 and ends[0] > ends[1]:
+        raise OutOfRange("the range of a condition must ascend", name="where", value=wanted)
 
 
 @dataclass(frozen=True)
@@ -222,15 +347,11 @@ class _Model:
         if one.count is not None:
             low, high = (one.count, one.count) if isinstance(one.count, int) else one.count
             self.model.add_linear_constraint(sum(members), low, high)
-        for name, mean in one.mean.items():
+        for name in one.mean:
+            self.model.add_linear_constraint(sum(self._values(name, members)), *one.sums(name))
+        for name in one.median:
             assert isinstance(one.count, int)
-            low, high = (
-                (round(one.count * mean),) * 2 if not isinstance(mean, tuple) else (round(mean[0]), round(mean[1]))
-            )
-            self.model.add_linear_constraint(sum(self._values(name, members)), low, high)
-        for name, median in one.median.items():
-            assert isinstance(one.count, int)
-            self._median(name, members, one.count, median)
+            self._median(name, members, one.count, *one.doubled_median(name))
 
     def _values(self, name: str, members: Sequence[Any]) -> list[Any]:
         """Return the value of each member, 0 for everybody else."""
@@ -247,11 +368,11 @@ class _Model:
         assert isinstance(stated, range)
         return stated.start + stated.step * person[name]
 
-    def _median(self, name: str, members: Sequence[Any], count: int, median: float) -> None:
-        """Add that the middle value, or the mean of the two middle values, of the members is the median."""
+    def _median(self, name: str, members: Sequence[Any], count: int, least: int, most: int) -> None:
+        """Add that the middle value, or the mean of the two middle values, of the members is half of such a number."""
         domain = self._domains[name]
         lower = self.model.new_int_var(domain[0], domain[-1], "")
-        doubled = round(2 * median)
+        doubled = self.model.new_int_var(least, most, "")
         upper = lower if count % 2 else doubled - lower
         if count % 2:
             self.model.add(2 * lower == doubled)
@@ -319,6 +440,7 @@ def reconstruct_tables(target: Statistics, setting: Setting) -> Outcome:
             ),
         ),
         worst=tuple(described),
+        assumptions=_assumed(tables.statistics),
         details={
             "is_complete": found.is_complete,
             "contradicting_statistics": contradicting,
@@ -326,6 +448,17 @@ def reconstruct_tables(target: Statistics, setting: Setting) -> Outcome:
         },
         bounds="a share of people with a certain record",
     )
+
+
+def _assumed(statistics: Sequence[Published]) -> tuple[str, ...]:
+    """Return how the published figures were read."""
+    found = ["published counts are exact, or within their ranges"]
+    averaged = [one for one in statistics if one.mean or one.median]
+    if any(one.decimals is None for one in averaged):
+        found.append("published means and medians are exact, or rounded to the nearest whole sum (no decimals stated)")
+    stated = sorted({one.decimals for one in averaged if one.decimals is not None})
+    found += [f"published means and medians are rounded to {one} decimals, where that is stated" for one in stated]
+    return tuple(found)
 
 
 def _is_below(setting: Setting, share: float) -> bool:

@@ -443,6 +443,31 @@ def test_claims_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
         attack.Claim.of(again)
 
 
+@pytest.mark.parametrize(
+    "stated",
+    [{"epsilon": -1}, {"epsilon": float("nan")}, {"epsilon": "1"}, {"epsilon": 1.0, "delta": 2}, {"delta": 1.0},
+     {"risk": 1.5}, {"risk": -0.1}, {"epsilon": float("inf")}, {"epsilon": True}, {"permit": 5}],
+)  # fmt: skip
+def test_a_claim_out_of_range_is_refused(stated: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        attack.Claim(**stated)
+
+
+def test_a_claim_has_one_delta() -> None:
+    for promise in ((1.0, 1e-6), attack.Claim(1.0), tacit.Cost(0.7, 1e-7, 0.1)):
+        with pytest.raises(InvalidInput, match="states its delta"):
+            attack.Claim.of(promise, 1e-5)
+    assert attack.Claim.of(np.float32(0.5), 1e-5) == attack.Claim(0.5, 1e-5)
+    assert attack.Claim(np.float32(0.5)).epsilon == 0.5  # type: ignore[arg-type]
+
+
+def test_a_suite_refuses_attacks_that_are_done_and_do_not_exist() -> None:
+    with pytest.raises(WrongType, match="done"):
+        attack.suite(interface(), 1.0, done="averaging")
+    with pytest.raises(UnknownName, match="did you mean averaging"):
+        attack.suite(interface(), 1.0, done=["averagin"])
+
+
 def test_a_suite_goes_on_after_an_attack_that_failed() -> None:
     def break_down(_mask: object) -> float:
         raise ValueError("broken")
@@ -459,7 +484,7 @@ def test_findings_with_numbers_that_are_none_can_be_written_and_read() -> None:
     found = replace(
         attack.audit(lambda x: x, 0, 1, 1.0, samples=200, seed=1), details={"a": float("nan"), "b": "\ud800"}
     )
-    assert attack.Finding.from_json(found.to_json()).details == {"a": "nan", "b": "?"}
+    assert attack.Finding.from_json(found.to_json()).details == {"a": None, "b": "?"}
     document = found.to_dict()
     with pytest.raises(InvalidInput):
         attack.Finding.from_dict({**document, "lower_bound": 10**400})

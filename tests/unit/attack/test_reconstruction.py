@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -75,6 +77,66 @@ def test_a_block_that_is_known_whole_violates_a_claim_of_no_risk() -> None:
 def test_tables_that_make_no_sense_are_refused(make: object) -> None:
     with pytest.raises(InvalidInput):
         make()  # type: ignore[operator]
+
+
+AGES = {"age": range(100), "sex": ["F", "M"]}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(
+            lambda count=count: Published("x", {}, count)  # type: ignore[misc]
+            for count in (2.5, "x", 10**23, -1, (3, 0), [3, 0], (1, 2, 3), ("a", 2), float("nan"), True)
+        ),
+        *(
+            lambda mean=mean: Published("x", {}, 3, {"age": mean})  # type: ignore[misc]
+            for mean in (float("inf"), float("nan"), "x", None, 1e300, (3.0, 1.0), (1.0,), ("a", "b"))
+        ),
+        *(
+            lambda median=median: Published("x", {}, 3, {}, {"age": median})  # type: ignore[misc]
+            for median in (float("inf"), float("nan"), "x", None, 1e300, (1, 2), 30.3)
+        ),
+        lambda: Published("x", {}, 0, {"age": 3}),
+        lambda: Published("x", {}, 3, {"age": 3}, decimals=-1),
+        lambda: Published("x", {}, 3, {"age": 3.3}, decimals=2),
+        lambda: Published(3),  # type: ignore[arg-type]
+        lambda: Published("x", [("age", 3)]),  # type: ignore[arg-type]
+        *(
+            lambda wanted=wanted: PublishedTables(3, AGES, [Published("x", {"age": wanted}, 1)])  # type: ignore[misc]
+            for wanted in (("x", 5), (50, 20), (1, 2, 3), (float("nan"), None))
+        ),
+        *(
+            lambda domain=domain: PublishedTables(3, {"a": domain}, [Published("x", {}, 1)])  # type: ignore[misc]
+            for domain in ([], range(5, 2), range(10**12), range(10**30), range(9, 0, -1), "FM", 5, ["a", "a"])
+        ),
+        lambda: PublishedTables(3, {str(one): range(10_000) for one in range(5)}, [Published("x")]),
+        lambda: PublishedTables(3, AGES, [{"name": "x"}]),  # type: ignore[list-item]
+        lambda: PublishedTables(3, AGES, [Published("x")], [({"age": 3},)]),  # type: ignore[list-item]
+        lambda: PublishedTables("x", AGES, [Published("x")]),  # type: ignore[arg-type]
+    ],
+)
+def test_malformed_statistics_are_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(InvalidInput):
+        make()
+
+
+def test_a_rounded_mean_is_certain_only_where_its_interval_says_so() -> None:
+    """Of three people of age 0 or 1 the mean is 2/3, published as 1."""
+    domain = {"age": range(2)}
+
+    def attacked(**how: int) -> attack.Finding:
+        tables = PublishedTables(3, domain, [Published("all", {}, 3, {"age": 1.0}, **how)])
+        return attack.run("table_reconstruction", attack.Statistics.of_tables(tables), attack.Claim(risk=0.5))
+
+    assert attacked().verdict == "violates"
+    assert "no decimals stated" in attacked().assumptions[1]
+    rounded = attacked(decimals=0)
+    assert rounded.measurements[0].value == 2
+    assert rounded.lower_bound == pytest.approx(2 / 3)
+    assert "rounded to 0 decimals" in rounded.assumptions[1]
+    median = [Published("all", {}, 2, {}, {"age": 1}, decimals=0)]
+    assert len(databases(PublishedTables(2, {"age": range(3)}, median)).found) == 4  # medians of 0.5, 1 and 1.5
 
 
 def secrets_of(people: int, seed: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

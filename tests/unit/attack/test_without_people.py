@@ -11,6 +11,8 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tacit
 from tacit import attack
@@ -166,6 +168,21 @@ def test_numbers_stay_in_the_details_and_whatever_may_quote_a_person_does_not() 
         {"verdict": "safe"},
         {"schema_version": 2},
         {"another": 1},
+        {"verdict": "consistent"},
+        {"verdict": "underpowered"},
+        {"lower_bound": 0.1},
+        {"lower_bound": -0.1},
+        {"claimed": None},
+        {"claimed": {"epsilon": -1.0}},
+        {"claimed": {"risk": 2.0}},
+        {"claimed": {"epsilon": 1.0, "delta": 1.0}},
+        {"threat_model": {"access": "a", "knowledge": "k", "queries": -1}},
+        {"confidence": 1.5},
+        {"confidence": None},
+        {"seconds": -1.0},
+        {"seconds": None},
+        {"details": {"person-7731 has flu": 1}},
+        {"details": {"a\nb": 1}},
     ],
     ids=str,
 )
@@ -182,3 +199,40 @@ def test_nobody_is_in_what_is_left_of_a_suite_that_was_refused() -> None:
     for found in attack.suite(interface(IDS, 1), 1.0, seed=1):
         left = replace(found.without_people(), seconds=0.0)
         assert [one for one in PLANTED if one in left.to_json()] == []
+
+
+TEXTS = st.text(max_size=20)
+NUMBERS_OF_ALL_KINDS = st.floats(width=64)
+
+
+@given(
+    columns=st.lists(TEXTS, min_size=1, max_size=3, unique=True),
+    value=NUMBERS_OF_ALL_KINDS,
+    details=st.dictionaries(st.from_regex("[a-z_]{1,9}", fullmatch=True), NUMBERS_OF_ALL_KINDS | TEXTS, max_size=3),
+    target=TEXTS,
+)
+def test_every_finding_is_read_as_it_was_written(
+    columns: list[str], value: float, details: dict[str, Any], target: str
+) -> None:
+    """Names of columns hold line breaks and the like; figures are NaN and infinite."""
+    rows = {name: [1, 2, 2] for name in columns}
+    found = attack.run("linkage", attack.Table(rows, quasi_identifiers=columns), attack.Claim(risk=0.5), seed=1)
+    figures = replace(found.measurements[0], value=value, baseline=value, bounds=(value, 1.0))
+    found = replace(found, measurements=(figures,), details=details, target=target)
+    for one in (found, found.without_people()):
+        again = attack.Finding.from_json(one.to_json())
+        assert again.to_dict() == one.to_dict()
+        assert again.verdict is one.verdict
+
+
+def test_details_are_named_by_identifiers() -> None:
+    found = attack.run("linkage", table(), attack.Claim(risk=0.5), seed=1)
+    with pytest.raises(InvalidInput, match="details"):
+        replace(found, details={"person-7731 has flu": 1})
+
+
+def test_a_page_shows_names_that_pictures_cannot_hold() -> None:
+    """A control character in a picture ends the process of the program that draws it."""
+    columns = ["\0", "a\nb", "\ud800", "\ufffe"]
+    found = attack.run("linkage", attack.Table({name: [1, 2, 2] for name in columns}, quasi_identifiers=columns))
+    assert found.to_html().count("<svg") == 1

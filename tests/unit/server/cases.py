@@ -24,7 +24,8 @@ _COUNT: Final = itertools.count(1)
 def finding_of(permit: str = "", **facts: Any) -> Finding:
     """Return a small finding whose claim names a permit."""
     threat = ThreatModel("counts of subsets", "who the people are", 7)
-    return Finding("averaging", "", threat, (), Verdict.VIOLATES, "", claimed=Claim(1.0, permit=permit), **facts)
+    claimed = Claim(1.0, permit=permit)
+    return Finding("averaging", "", threat, (), Verdict.VIOLATES, "", claimed=claimed, lower_bound=2.0, **facts)
 
 
 @dataclass(frozen=True)
