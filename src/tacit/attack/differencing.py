@@ -2,7 +2,7 @@
 
 differencing   everybody, and everybody but the person
 averaging      the same difference again and again, in several spellings of the same condition; noise that is drawn anew
-               without a charge averages out (Asghar, Kaafar 2020)
+               without a charge averages out (Asghar, Kaafar 2020). All answers about everybody are one mean
 linear_sql     counts over subsets that a condition of SQL selects by arithmetic on the ids, which passes for harmless,
                and a reconstruction from them (Cohen, Nissim 2018, against Diffix)
 """
@@ -22,7 +22,9 @@ from tacit.attack.targets import DoesNotFit, Interface, Mask, Numbers, QueryInte
 
 TARGETS: Final = (30, 100, 500)
 """How many people are attacked, by effort."""
-REPEATS: Final = 10
+REPEATS: Final = (10, 50, 200)
+"""How often averaging asks about each of them, by effort."""
+SPELLINGS: Final = 5
 MODULUS_MIN, MODULUS_MAX = 2**12, 2**31
 """Of the arithmetic that selects subsets: as large as products of ids and factors stay whole numbers of 53 bits."""
 _ACCESS: Final = "counts of subsets"
@@ -46,7 +48,8 @@ def _all_but(target: QueryInterface, person: int, spelling: int = 0) -> Question
         f"NOT ({unit} IN ({name}))",
         f"CASE WHEN {unit} = {name} THEN FALSE ELSE TRUE END",
     )
-    return Question(mask, spellings[spelling % len(spellings)])
+    assert len(spellings) == SPELLINGS
+    return Question(mask, spellings[spelling])
 
 
 @attack(
@@ -65,17 +68,18 @@ def difference(target: QueryInterface, setting: Setting) -> Outcome:
 )
 def average(target: QueryInterface, setting: Setting) -> Outcome:
     """Guess the secrets of some people from the mean of repeated differences."""
-    return _differences(target, setting, repeats=REPEATS)
+    return _differences(target, setting, repeats=setting.scaled(*REPEATS))
 
 
 def _differences(target: QueryInterface, setting: Setting, repeats: int) -> Outcome:
     chosen = min(target.people, setting.scaled(*TARGETS))
     interface = target.open(setting.random, 2 * repeats * chosen, 2 * repeats)
     people = setting.random.permutation(target.people)[:chosen]
-    questions: list[Question] = []
+    everybody, questions = _everybody(target), list[Question]()
     for person in people:
+        spelled = [_all_but(target, int(person), spelling) for spelling in range(min(repeats, SPELLINGS))]
         for repeat in range(repeats):
-            questions += [_everybody(target), _all_but(target, int(person), repeat)]
+            questions += [everybody, spelled[repeat % SPELLINGS]]
     answers = interface.counts(questions)
     done = len(answers) // (2 * repeats)
     if not done:
@@ -88,7 +92,8 @@ def _differences(target: QueryInterface, setting: Setting, repeats: int) -> Outc
 
     def differences(found: Numbers) -> Numbers:
         pairs = found[: 2 * repeats * done].reshape(done, repeats, 2)
-        return np.asarray((pairs[:, :, 0] - pairs[:, :, 1]).mean(axis=1))
+        all_of_them = pairs[:, :, 0] if repeats == 1 else pairs[:, :, 0].mean()
+        return np.asarray((all_of_them - pairs[:, :, 1]).mean(axis=1))
 
     def guess(found: Numbers) -> Mask:
         return differences(found) > 0.5

@@ -203,6 +203,22 @@ def test_an_interface_without_noise_is_reconstructed_and_one_with_enough_of_it_i
     assert found.power.is_noticed
 
 
+def test_fresh_noise_averages_out_the_more_the_effort() -> None:
+    """Whole numbers up to 5 are added anew to each answer, within no epsilon at all."""
+    shares = []
+    for effort in ("ci", "nightly", "full"):
+        random = np.random.default_rng(2)
+        noisy = attack.QueryInterface(
+            make=lambda secrets: lambda people: (secrets & people).sum() + random.integers(-5, 6),  # noqa: B023
+            people=40,
+        )
+        found = attack.run("averaging", noisy, 1.0, effort=effort, seed=1)
+        shares.append(found.measurements[0].value)
+    assert shares == sorted(shares)
+    assert shares[-1] >= 0.95
+    assert found.verdict == "violates"
+
+
 def test_all_subset_counts_leave_at_most_four_times_the_error_of_bits_wrong() -> None:
     random = np.random.default_rng(4)
     target = attack.QueryInterface(

@@ -187,7 +187,7 @@ def test_numbers_stay_in_the_details_and_whatever_may_quote_a_person_does_not() 
     ids=str,
 )
 def test_a_document_with_a_field_of_another_type_is_refused(change: dict[str, Any]) -> None:
-    document = attack.run("linkage", table(), attack.Claim(risk=0.5), seed=1).to_dict()
+    document = attack.run("linkage", table(complete_register=True), attack.Claim(risk=0.5), seed=1).to_dict()
     assert attack.Finding.from_dict(document).to_dict() == document
     with pytest.raises(InvalidInput, match="is no finding"):
         attack.Finding.from_dict(document | change)
