@@ -68,7 +68,7 @@ LEARNING_SCALE: Final = Fraction(1, 2**20)
 """The number of bins of each sign, and the width of the first, for unknown values: up to 2^43."""
 UNLEARNED: Final = (-1, 1)
 """The stand-in for bounds in a plan until they are learned."""
-LEARNT: Final = (
+LEARNED: Final = (
     "the bounds of {name} were learnt from the data, {lower} to {upper}; values beyond them are moved to the nearer "
     "one, and intervals do not count that; up to {limit} with similar values (within a factor of two) may lie beyond "
     "them"
@@ -167,7 +167,7 @@ class ApproximateBounds(Mechanism):
 
     def warning(self, name: str, lower: Real, upper: Real, *, is_guess: bool, unit_weight: int | None = None) -> str:
         """Return a warning about learnt bounds, with their detection limit, which is public."""
-        said, limit = GUESSED if is_guess else LEARNT, self.limit_in_words(unit_weight)
+        said, limit = GUESSED if is_guess else LEARNED, self.limit_in_words(unit_weight)
         return said.format(name=name, lower=grouped(float(lower)), upper=grouped(float(upper)), limit=limit)
 
     def release(self, counts: Any, *, source: RandomSource = SYSTEM) -> Any:

@@ -83,7 +83,7 @@ class ReleaseItems:
     choices: tuple[PrivateChoice, ...]
     selects_keys: bool
     bounding: Bounding
-    learnt: int = 0
+    learned: int = 0
     """For how many values bounds are learnt."""
     times: int = 1
     """How often all measures are taken: once for each grouping set that is measured by itself."""
@@ -171,7 +171,7 @@ def _divide(items: ReleaseItems, allocation: Allocation, delta: float) -> QueryP
     """Divide an allocation over all items; `delta` is for the selection of keys."""
     groups, relation = items.bounding.groups_changed, items.bounding.relation
     weights = items.family_weights
-    others = [1.0] * len(items.choices) + [LEARNING_WEIGHT] * items.learnt + [1.0] * items.selects_keys
+    others = [1.0] * len(items.choices) + [LEARNING_WEIGHT] * items.learned + [1.0] * items.selects_keys
     parts = iter(allocation.divided(*weights, *others) if weights or others else ())
     sensitivities = [(items.bounding.l1(measure), items.bounding.l2(measure)) for measure in items.measures]
     paid = list(islice(parts, len(weights)))
@@ -185,7 +185,7 @@ def _divide(items: ReleaseItems, allocation: Allocation, delta: float) -> QueryP
         events.append(_repeat(choices[-1].event, groups))
     bounds = tuple(
         ApproximateBounds.for_unknown_values(items.bounding.per_group(WEIGHT), part.pure_epsilon, relation)
-        for part in islice(parts, items.learnt)
+        for part in islice(parts, items.learned)
     )
     events += [one.event for one in bounds]
     selection = None

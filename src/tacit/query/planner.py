@@ -204,7 +204,7 @@ class _Planner:
 
     def _price(self, items: ReleaseItems, answers: Sequence[AnswerSource], level: float = DEFAULT_LEVEL) -> QueryPrice:
         def width(price: QueryPrice) -> float:
-            if items.learnt:
+            if items.learned:
                 raise NotAllowed(
                     "error= needs declared bounds, and those of this query are learnt", accepted="use epsilon="
                 )

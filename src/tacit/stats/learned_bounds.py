@@ -117,8 +117,8 @@ class StatisticWithLearntBounds(StatisticPlan):  # its name is a part of digests
 
     @property
     def clamped(self) -> dict[str, Bounds]:
-        learnt = {part.column for part in self.parts}  # of which a warning says it
-        return {name: bounds for name, bounds in self.plan.clamped.items() if name not in learnt}
+        learned = {part.column for part in self.parts}  # of which a warning says it
+        return {name: bounds for name, bounds in self.plan.clamped.items() if name not in learned}
 
     @property
     def event(self) -> Event:
@@ -126,8 +126,8 @@ class StatisticWithLearntBounds(StatisticPlan):  # its name is a part of digests
 
     @property
     def lines(self) -> tuple[str, ...]:
-        learnt = [f"; found: {low:g} to {high:g}" for low, high in self.found] or [""] * len(self.parts)
-        parts = [f"{part.line}{found}" for part, found in zip(self.parts, learnt, strict=True)]
+        learned = [f"; found: {low:g} to {high:g}" for low, high in self.found] or [""] * len(self.parts)
+        parts = [f"{part.line}{found}" for part, found in zip(self.parts, learned, strict=True)]
         return (*parts, *self.plan.lines)
 
     @property
@@ -177,8 +177,8 @@ class StatisticWithLearntBounds(StatisticPlan):  # its name is a part of digests
         return self.plan.interval(noisy[1:], level)
 
     def warnings(self, noisy: Noisy) -> tuple[str, ...]:
-        learnt = zip(self.parts, np.asarray(noisy[0]), strict=True)
-        return (*(warning for part, one in learnt for warning in part.warnings(one)), *self.plan.warnings(noisy[1:]))
+        learned = zip(self.parts, np.asarray(noisy[0]), strict=True)
+        return (*(warning for part, one in learned for warning in part.warnings(one)), *self.plan.warnings(noisy[1:]))
 
 
 def _wide(span: tuple[float, float]) -> tuple[float, float]:

@@ -27,13 +27,13 @@ CASES = [
     for case in cases(path)[1]
     if not case.expected[0].startswith(">> refused")
 ]
-LEARNT = Range(Fraction(-40), Fraction(60))
+LEARNED = Range(Fraction(-40), Fraction(60))
 
 
 def numbers(plan: Plan, there: Place) -> list[Any]:
     """Return all that a plan asks of an engine: learnt bounds, sums, and the cells of choices."""
     found: list[Any] = [by_key(run(there, one.tree), ["cell"]) for one in plan.learning]
-    ranged = plan.ranged([LEARNT] * len(plan.missing)) if plan.missing else plan
+    ranged = plan.ranged([LEARNED] * len(plan.missing)) if plan.missing else plan
     answers = [run(there, one.tree) for one in ranged.statements]
     found += [by_key(columns, [name for name in columns if name[0] == "k" or name == "cell"]) for columns in answers]
     if not ranged.choices:

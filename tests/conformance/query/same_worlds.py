@@ -22,7 +22,7 @@ SEEDS = (1, 2, 7)
 QUESTIONS = 25
 """How many questions are asked in one world."""
 
-LEARNT = Range(Fraction(-40), Fraction(60))
+LEARNED = Range(Fraction(-40), Fraction(60))
 
 
 @cache
@@ -60,7 +60,7 @@ def check_generated_questions_give_the_same_numbers(seed: int, engine: str) -> N
             continue
         if not is_settled(plan):
             continue
-        ranged = plan.ranged([LEARNT] * len(plan.missing)) if plan.missing else plan
+        ranged = plan.ranged([LEARNED] * len(plan.missing)) if plan.missing else plan
         for statement in (*plan.learning, *ranged.statements):
             mine, theirs = (run(shown(name, seed), statement.tree) for name in ("duckdb", engine))
             keys = [name for name in mine if name[0] == "k" or name == "cell"]

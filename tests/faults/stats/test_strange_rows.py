@@ -219,7 +219,7 @@ def seen(ask: Callable[..., Any], values: Any, *, all_of_it: bool = False) -> tu
     plan, name = answer.plan, type(answer.plan).__name__
     shown = None if name in SLOW else answer.value
     facts = (name, answer.label, answer.key_names, repr(plan.event), answer.cost, budget.spent())
-    if name in ("LeadingMode", "SelectedTop", "Learnt", "LearntBounds"):
+    if name in ("LeadingMode", "SelectedTop"):
         return facts
     noises = [repr(part) for part in (getattr(plan, "parts", ()) or (getattr(plan, "part", None),))]
     return (*facts, noises, type(shown), np.asarray(shown).dtype.kind if name != "ListedMode" else "", np.shape(shown))

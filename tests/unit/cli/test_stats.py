@@ -110,7 +110,7 @@ def test_a_test_for_programs_has_its_p_value_and_the_interval_of_its_estimate(
     assert wider["estimate_high"] > row["estimate_high"]
 
 
-def test_bounds_that_nobody_knows_are_learnt(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bounds_that_nobody_knows_are_learned(clinic: str, capsys: pytest.CaptureFixture[str]) -> None:
     answer = stats_object(capsys, f"correlation visits weight age --bounds weight=LEARN --epsilon 20 --folder {clinic}")
     low, high = answer["bounds"]["weight"]
     assert low <= 50

@@ -73,7 +73,7 @@ def test_bounds_beyond_the_registered_ones_do_not_hide_those(tmp_path: Path) -> 
     assert len(narrow.coverage) == 1
 
 
-def test_what_cannot_be_clamped_or_is_learnt_has_no_such_note() -> None:
+def test_what_cannot_be_clamped_or_is_learned_has_no_such_note() -> None:
     budget = tacit.Budget(epsilon=90, delta=1e-6)
     assert tacit.stats.mean(np.arange(50) > 9, epsilon=1, budget=budget).coverage == ()
     assert tacit.stats.mean(np.arange(50.0), bounds="learn", epsilon=1, budget=budget).coverage == ()

@@ -117,7 +117,7 @@ def test_the_greatest_selected_values_are_kept(curator: tacit.Curator) -> None:
     assert (again.keys, again.cost.epsilon) == (small.keys, 0.0)
 
 
-def test_learnt_bounds_do_not_widen_an_answer_after_the_charge(tmp_path: Path) -> None:
+def test_learned_bounds_do_not_widen_an_answer_after_the_charge(tmp_path: Path) -> None:
     """A ruler over learnt bounds may have more cells than the one that the plan stands on."""
     groups = [f"g{index}" for index in range(3000)]
     budget = tacit.Budget(epsilon=1e6)

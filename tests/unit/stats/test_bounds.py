@@ -63,7 +63,7 @@ def test_learning_and_the_statistic_are_one_charge() -> None:
 
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("delta", [0.0, 1e-4])
-def test_what_is_charged_does_not_depend_on_what_is_learnt(relation: Relation, delta: float) -> None:
+def test_what_is_charged_does_not_depend_on_what_is_learned(relation: Relation, delta: float) -> None:
     whole = AGES.astype(int)
     for ask in (
         lambda x, b: stats.variance(x, bounds="learn", epsilon=1, budget=b),
@@ -154,7 +154,7 @@ def test_bounds_that_zeros_alone_support_are_called_a_guess_and_state_their_limi
         assert "rows with similar values, within a factor of two)" in warning
 
 
-def test_learnt_bounds_state_how_many_rows_may_lie_beyond_them() -> None:
+def test_learned_bounds_state_how_many_rows_may_lie_beyond_them() -> None:
     """10,000 rows of one bin always stand out, and any other bin does in one of 10^6 runs."""
     values = np.full(10_000, 3.0)
     (warning,) = stats.mean(values, bounds="learn", epsilon=0.1, budget=budget()).warnings

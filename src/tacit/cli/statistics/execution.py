@@ -387,7 +387,7 @@ def _check(query: StatisticQuery, opened: LocalTable | ServerTable) -> None:
 def _prepare(query: StatisticQuery, opened: LocalTable | ServerTable, progress: Progress | None) -> None:
     """Apply the given bounds and keys to the columns, and plan the statistic."""
     entry = query.statistic
-    facts, learnt = stated_facts(opened.declared, query.columns, query.by, query.bounds, query.keys)
+    facts, learned = stated_facts(opened.declared, query.columns, query.by, query.bounds, query.keys)
 
     def column(name: str) -> Any:
         found = opened.column(name)
@@ -396,23 +396,23 @@ def _prepare(query: StatisticQuery, opened: LocalTable | ServerTable, progress: 
 
     columns, groups = (list(map(column, names)) for names in (query.columns, query.by))
     own = {name: value for name, value in query.own.items() if value is not None}
-    arguments = {**own, **_learned_bounds(entry, columns, learnt), **query.arguments, "progress": progress}
+    arguments = {**own, **_learned_bounds(entry, columns, learned), **query.arguments, "progress": progress}
     if groups:
         arguments["by"] = groups[0] if len(groups) == 1 else groups
     opened.prepare(entry, columns, arguments)
 
 
-def _learned_bounds(entry: Statistic, columns: Sequence[TableColumn], learnt: Sequence[str]) -> dict[str, str]:
+def _learned_bounds(entry: Statistic, columns: Sequence[TableColumn], learned: Sequence[str]) -> dict[str, str]:
     """Return the keyword arguments for bounds that are to be learnt."""
-    if learnt and not entry.learns:
+    if learned and not entry.learns:
         raise click.UsageError(f"{entry.name} cannot learn bounds; learn them first with: tacit stats bounds")
     keywords = dict(zip((column.declared.name for column in columns), entry.bounds, strict=False))
-    for name in learnt:
+    for name in learned:
         if name not in keywords:
             raise click.UsageError(
                 f"{name} is a group column, which has keys instead of bounds; leave out its --bounds"
             )
-    return {keywords[name]: LEARN for name in learnt}
+    return {keywords[name]: LEARN for name in learned}
 
 
 def _presentation(query: StatisticQuery, opened: LocalTable | ServerTable, answer: Answer) -> Presentation:

@@ -45,21 +45,21 @@ def stated_facts(
     """Return the bounds and categories given for columns, and the columns whose bounds are to be learnt."""
     known = [*columns, *groups]
     facts: dict[str, Bounds | Categories] = {}
-    learnt: list[str] = []
+    learned: list[str] = []
     for text in bounds:
         name, value = _split_column(table, "bounds", known, columns, text)
         if value.lower() == LEARN:
-            learnt.append(name)
+            learned.append(name)
         else:
             facts[name] = bounds_of(name, table.column(name).kind, value)
     for text in keys:
         name, value = _split_column(table, "keys", known, groups or columns, text)
-        if name in facts or name in learnt:
+        if name in facts or name in learned:
             raise InvalidInput(f"give either --bounds or --keys for {name}, not both", name="keys", value=text)
         facts[name] = listed = categories_of(name, table.column(name).kind, value)
         if unknown := list(filter(None, (missing_category(table.column(name), one) for one in listed.values))):
             raise InvalidInput(f"{unknown[0]}; list some of them with --keys, or leave it out", name="keys", value=text)
-    return facts, learnt
+    return facts, learned
 
 
 def edges_of(kind: Kind, text: str) -> list[Any]:

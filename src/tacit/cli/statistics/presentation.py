@@ -315,7 +315,7 @@ class Presentation:
             "value": json_array(answer.value),
             "rows": self._row_objects(),
             "level": self.level,
-            **({"bounds": learnt} if (learnt := answer.learned_bounds) else {}),
+            **({"bounds": learned} if (learned := answer.learned_bounds) else {}),
             **({"hypothesis": answer.hypothesis} if answer.hypothesis is not None else {}),
             "cost": cost_object(answer.cost),
             "remaining": {name: cost_object(cost) for name, cost in self.remaining.items()},
