@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -36,9 +40,29 @@ class Prepared:
 Prepare = Callable[[tacit.Curator, str | None], Prepared]
 
 
-def query(curator: tacit.Curator, analyst: str | None = None) -> Prepared:
-    asked = QuerySpec("SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex", Target(epsilon=EPSILON), PlanSettings())
-    return Prepared(curator.queries().bind(asked), curator.ledger.payer("visits", analyst))
+def _query(sql: str) -> Prepare:
+    def prepare(curator: tacit.Curator, analyst: str | None = None) -> Prepared:
+        asked = QuerySpec(sql, Target(epsilon=EPSILON), PlanSettings())
+        return Prepared(curator.queries().bind(asked), curator.ledger.payer("visits", analyst))
+
+    return prepare
+
+
+@cache
+def worked_example() -> ModuleType:
+    """Return the kind of release of ARCHITECTURE.md, as a module."""
+    page = Path(__file__).parents[3] / "ARCHITECTURE.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    example = ModuleType("worked_example")
+    sys.modules[example.__name__] = example  # where dataclasses look for it
+    exec(compile(code, str(page), "exec"), vars(example))
+    return example
+
+
+def row_count(curator: tacit.Curator, analyst: str | None = None) -> Prepared:
+    table = curator.catalog.schema.table("visits")
+    plan = worked_example().RowCount(curator.engines.bind([table]), table.name, EPSILON)
+    return Prepared(plan, curator.ledger.payer(table.dataset, analyst))
 
 
 def _statistic(function: Callable[..., Any], *columns: str, **arguments: Any) -> Prepare:
@@ -60,11 +84,15 @@ def workload(curator: tacit.Curator, analyst: str | None = None) -> Prepared:
 
 
 KINDS: dict[str, Prepare] = {
-    "query": query,
+    "query": _query("SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex"),
+    "query with selected keys": _query("SELECT town, COUNT(*) AS n FROM visits GROUP BY town"),
+    "query with learned bounds": _query("SELECT sex, SUM(income) AS total FROM visits GROUP BY sex"),
     "mean": _statistic(tacit.stats.mean, "age"),
     "quantile": _statistic(tacit.stats.median, "age"),
-    "learnt bounds": _statistic(tacit.stats.sum, "age", bounds="learn"),
+    "learned bounds": _statistic(tacit.stats.sum, "age", bounds="learn"),
+    "top k": _statistic(tacit.stats.top_k, "town", k=2),
     "workload": workload,
+    "row count": row_count,
 }
 
 
@@ -81,6 +109,7 @@ def clinic(folder: Path) -> tacit.Curator:
 def register(curator: tacit.Curator, *, age_max: int = 120, replace: bool = False) -> None:
     """Register the table; with another bound, as another record."""
     rows = pd.DataFrame({"patient": range(300), "age": [one % 90 for one in range(300)], "sex": ["F", "M", "F"] * 100})
+    rows = rows.assign(town=["Bern", "Basel"] * 150, income=[1_000.0 + one for one in range(300)])
     curator.add_table(
         "visits",
         rows,

@@ -32,7 +32,7 @@ from tacit.privacy.errors import (
 )
 from tests.conformance.pipeline.kinds import EPSILON, KINDS, clinic, register, spent
 
-pytestmark = pytest.mark.parametrize("kind", KINDS)
+pytestmark = [pytest.mark.parametrize("kind", KINDS), pytest.mark.sampled(6)]
 ROOT = Path(__file__).parents[3]
 
 
@@ -344,10 +344,13 @@ MOMENTS = {"before": 9, "during": 9, "after": 9, "interrupt": 130}
 
 
 @pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
-    """Stop the release of every kind at every moment, each in a process and a folder of its own."""
-    folder = tmp_path_factory.mktemp("stopped")
-    cases = {(kind, moment): folder / f"{kind} {moment}" for kind in KINDS for moment in MOMENTS}
+def stopped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
+    """Stop releases at every moment that a case of this run is about, each in a process and a folder of its own."""
+    folder, cases = tmp_path_factory.mktemp("stopped"), {}
+    for item in request.session.items:
+        if isinstance(item, pytest.Function) and "stopped" in item.fixturenames:
+            kind, moment = item.callspec.params["kind"], item.callspec.params.get("moment", "interrupt")
+            cases[kind, moment] = folder / f"{kind} {moment}"
     for own in cases.values():
         clinic(own).close()
     listed = json.dumps([[str(own), *case] for case, own in cases.items()])
@@ -358,7 +361,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], P
     return cases
 
 
-@pytest.mark.sampled(8, each="kind")
+@pytest.mark.sampled(9, each="kind")
 @pytest.mark.parametrize("moment", ["before", "during", "after"])
 def test_a_process_that_is_killed_leaves_the_charge_and_never_a_second_one(
     stopped: dict[tuple[str, str], Path], kind: str, moment: str
