@@ -682,10 +682,9 @@ def test_a_kept_document_that_cannot_be_read_is_listed_as_unreadable(
 
 
 @pytest.mark.usefixtures("files")
-def test_what_could_not_be_read_again_is_not_written(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("scores.csv").rename("sc\x1bores.csv")
-    words = ("canary-audit", "sc\x1bores.csv", "--epsilon", "1", "--seed", "1", "--findings", "found.jsonl")
-    assert run(["attack", *words]) == 2
+def test_what_could_not_be_read_again_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Finding, "to_dict", lambda self: {"schema_version": 2})
+    assert run(["attack", *CANARIES, "--epsilon", "1", "--seed", "1", "--findings", "found.jsonl"]) == 2
     assert not Path("found.jsonl").exists()
 
 
