@@ -19,7 +19,7 @@ from tacit.cli.attacks.targets import read_records
 from tacit.cli.backends import open_access
 from tacit.curator import Curator, self_audit
 from tacit.ledger import kept_findings
-from tacit.privacy.errors import InvalidInput, StorageUnavailable
+from tacit.privacy.errors import InvalidInput, NotPermitted, StorageUnavailable
 from tacit.privacy.tables import Kind
 
 PEOPLE = 60
@@ -682,10 +682,9 @@ def test_a_kept_document_that_cannot_be_read_is_listed_as_unreadable(
 
 
 @pytest.mark.usefixtures("files")
-def test_what_could_not_be_read_again_is_not_written(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("scores.csv").rename("sc\x1bores.csv")
-    words = ("canary-audit", "sc\x1bores.csv", "--epsilon", "1", "--seed", "1", "--findings", "found.jsonl")
-    assert run(["attack", *words]) == 2
+def test_what_could_not_be_read_again_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Finding, "to_dict", lambda self: {"schema_version": 2})
+    assert run(["attack", *CANARIES, "--epsilon", "1", "--seed", "1", "--findings", "found.jsonl"]) == 2
     assert not Path("found.jsonl").exists()
 
 
@@ -757,3 +756,24 @@ def test_help_lists_options_by_section_and_only_those_that_the_attack_uses(capsy
 def test_shares_are_written_in_percent(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["attack", "linkage", "released.csv", "--on", "zip,born", "--risk", "0.05"]) == 0
     assert "The attack identifies at least 100 % of people; the claim allows 5 %." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("grant", "is_enough"),
+    [
+        (("owner", None, None), True), (("auditor", "clinic", None), True), (("analyst", "clinic", None), False),
+        (("curator", "other", None), False), (("curator", "clinic", "people"), False),
+    ],
+)  # fmt: skip
+def test_the_right_to_keep_over_a_server_is_read_from_the_grants(
+    grant: tuple[str, str | None, str | None], is_enough: bool
+) -> None:
+    class Server:
+        def me(self) -> dict[str, object]:
+            return {"grants": [dict(zip(("role", "dataset", "table"), grant, strict=True))]}
+
+    if is_enough:
+        queries._require_grant(Server(), "clinic")
+    else:
+        with pytest.raises(NotPermitted, match="needs the role owner, curator or auditor on clinic; nothing was"):
+            queries._require_grant(Server(), "clinic")
