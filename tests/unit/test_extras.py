@@ -14,6 +14,7 @@ EXTRAS = {
     "cli": {"prompt_toolkit"},
     "client": {"httpx", "pydantic"},
     "frames": {"pandas", "polars", "pyarrow"},
+    "learn": {"safetensors", "sklearn", "torch"},
     "oidc": {"authlib", "joserfc"},
     "postgres": {"psycopg"},
     "report": {"vl_convert"},

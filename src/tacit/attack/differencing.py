@@ -156,12 +156,15 @@ def _whole_ids(target: QueryInterface) -> list[int]:
 
     The sign of a remainder is not, nor are products that 64 bits, or the digits of a double, do not hold.
     """
+    written = stated(target.ids, "ids")
     try:
-        ids = [int(one) for one in stated(target.ids, "ids")]
-        if any(one != written for one, written in zip(ids, target.ids or (), strict=True) if written != str(one)):
-            raise ValueError
+        ids = [int(one) for one in written]
     except (TypeError, ValueError):
-        raise DoesNotFit("linear_sql needs ids that are whole numbers", name="ids") from None
+        ids = []
+    if len(ids) < len(written) or any(
+        one not in (number, str(number)) for one, number in zip(written, ids, strict=True)
+    ):
+        raise DoesNotFit("linear_sql needs ids that are whole numbers", name="ids")
     if min(ids) < 0 or max(ids) >= 2**53 // MODULUS_MIN - 1:
         raise DoesNotFit(f"linear_sql needs ids from 0 to {2**53 // MODULUS_MIN - 2:,}", name="ids")
     return ids

@@ -63,14 +63,14 @@ def of_guesses(
     """Return the least epsilon that guesses in one run would refute, by their share at each epsilon."""
     if claim is None or claim.epsilon is None:
         return None
-    needed = right_needed(claim, confidence, secrets=secrets, guesses=guesses, prior=prior)
+    needed = right_needed(claim.epsilon, claim.delta, confidence, secrets=secrets, guesses=guesses, prior=prior)
     return least_noticed(lambda epsilon: float(stats.binom.sf(needed - 1, guesses, share(epsilon))), claim.epsilon)
 
 
-def right_needed(claim: Claim, confidence: float, *, secrets: int, guesses: int, prior: float = 0.5) -> int:
-    """Return the least number of right guesses that refutes a claim; above all guesses if none does."""
-    assert claim.epsilon is not None
-    claimed, delta = claim.epsilon, claim.delta
+def right_needed(
+    claimed: float, delta: float, confidence: float, *, secrets: int, guesses: int, prior: float = 0.5
+) -> int:
+    """Return the least number of right guesses that refutes an epsilon at delta; above all guesses if none does."""
     return bisect_left(
         range(guesses + 1),
         True,

@@ -78,10 +78,7 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
         return float(np.mean([attacked(members.mean(axis=0) + one / epsilon)[1] for one in noise])) / guesses
 
     low, high = clopper_pearson(right, guesses, (1 - setting.confidence) / 2)
-    ceiling = None
-    if setting.claim is not None and setting.claim.epsilon is not None:
-        odds, gain = present.mean() / (1 - present.mean()), math.exp(-setting.claim.epsilon)
-        ceiling = min(1.0, float(1 / (1 + gain / odds) + 1 / (1 + gain * odds)) / 2 + setting.claim.delta)
+    ceiling = _ceiling(float(present.mean()), setting)
     return Outcome(
         ThreatModel("published means", "the attributes of people and the means of the population", len(means)),
         (
@@ -108,6 +105,14 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
         assumptions=ASSUMED,
         details={"attributes": len(means), "members": len(members), "guesses": guesses},
     )
+
+
+def _ceiling(members: float, setting: Setting) -> float | None:
+    """Return the greatest share of right guesses that the claim allows, for a share of members; None without one."""
+    if setting.claim is None or setting.claim.epsilon is None:
+        return None
+    odds, gain = members / (1 - members), math.exp(-setting.claim.epsilon)
+    return min(1.0, (1 / (1 + gain / odds) + 1 / (1 + gain * odds)) / 2 + setting.claim.delta)
 
 
 def _area(inside: Numbers, outside: Numbers) -> float:

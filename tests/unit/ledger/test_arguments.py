@@ -106,6 +106,7 @@ def test_a_wrong_argument_of_a_budget_is_an_error_of_the_tree(ledger: Ledger, ki
         "note": {"permit": permit},
         "open_notes": {},
         "preview": {"event": TENTH},
+        "refund": {"permit": permit, "ran": TENTH},
         "refusal": {"event": TENTH},
         "released": {"plan": "q", "data_version": "1"},
         "remaining": {},

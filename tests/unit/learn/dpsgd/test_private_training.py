@@ -47,7 +47,7 @@ def test_the_stated_epsilon_is_charged_and_the_event_is_that_of_the_sampler() ->
     assert isinstance(event.event.event, Sampled)
     assert event.event.event.rate == 0.1
     assert training.cost == budget.spent()
-    assert training.cost.delta == 1e-5
+    assert training.cost.delta == pytest.approx(1e-5)
     assert 0.998 < training.cost.epsilon <= 1.0
     assert epsilon(event.event, 1e-5).upper == pytest.approx(training.cost.epsilon, rel=1e-9)
     train(training, 10)
