@@ -9,6 +9,7 @@ from tacit.attack.finding import Claim, Finding, Verdict
 from tacit.attack.kit import attacks, run, suite
 from tacit.attack.mechanism_audit import audit
 from tacit.attack.targets import Mechanism, Model, QueryInterface, Statistics, Table, neighbouring_lists
+from tacit.attack.training_targets import Synthetic, Updates
 
 __all__ = [
     "Claim",
@@ -17,7 +18,9 @@ __all__ = [
     "Model",
     "QueryInterface",
     "Statistics",
+    "Synthetic",
     "Table",
+    "Updates",
     "Verdict",
     "attacks",
     "audit",

@@ -30,7 +30,7 @@ from tacit.attack.finding import GAUSSIAN, Measurement, Power, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack
 from tacit.attack.mechanism_audit import find_event
 from tacit.attack.power import accuracy, least_noticed, of_tests
-from tacit.attack.targets import DoesNotFit, Model
+from tacit.attack.targets import DoesNotFit, Mask, Model, Numbers
 
 GUESSES: Final = 2.25
 """Guesses over the square root of the number of canaries.
@@ -58,7 +58,7 @@ Bound = Callable[[int, int, int, float, float], float]
 )
 def audit_one_run(target: Model, setting: Setting) -> Outcome:
     """Return the lower bound that the right guesses about canaries of one training show."""
-    return _one_run(target, setting, one_run_epsilon, (COINS,), lambda epsilon, _: accuracy(epsilon))
+    return audited_in_one_run(target.scores, target.present, setting, (COINS,))
 
 
 @attack(
@@ -72,12 +72,13 @@ def audit_one_run(target: Model, setting: Setting) -> Outcome:
 )
 def audit_one_gaussian_run(target: Model, setting: Setting) -> Outcome:
     """Return the epsilon of the widest Gaussian trade-off curve that the right guesses refute."""
-    outcome = _one_run(
-        target,
+    outcome = audited_in_one_run(
+        target.scores,
+        target.present,
         setting,
-        one_run_gaussian_epsilon,
         (COINS, "the trade-off curve of the training is Gaussian"),
-        lambda epsilon, guesses: _gaussian_share(len(target.scores), guesses, epsilon, setting.delta),
+        bound_of=one_run_gaussian_epsilon,
+        share=lambda epsilon, guesses: _gaussian_share(len(target.scores), guesses, epsilon, setting.delta),
     )
     if target.noise == GAUSSIAN or (setting.claim is not None and setting.claim.noise == GAUSSIAN):
         return outcome
@@ -103,35 +104,42 @@ def _gaussian_share(canaries: int, guesses: int, epsilon: float, delta: float) -
     return right / (times * guesses)
 
 
-def _one_run(
-    target: Model, setting: Setting, bound_of: Bound, assumptions: tuple[str, ...], share: Callable[[float, int], float]
+def audited_in_one_run(
+    scores: Numbers,
+    coins: Mask,
+    setting: Setting,
+    assumptions: tuple[str, ...],
+    *,
+    bound_of: Bound = one_run_epsilon,
+    share: Callable[[float, int], float] = lambda epsilon, _: accuracy(epsilon),
+    threat: ThreatModel = _ACCESS,
+    planted_scores: Numbers | None = None,
+    planted_leak: str = "a model that names its canaries",
 ) -> Outcome:
-    canaries = len(target.scores)
+    """Return what guesses by scores show about records that independent fair coins put in or left out.
+
+    `share` is that of right guesses by epsilon and number of guesses. `planted_scores` are those of a twin that leaks;
+    without them every guess about the twin is right.
+    """
+    canaries = len(scores)
     _require_canaries(canaries)
-    if target.present.all() or not target.present.any():
+    if coins.all() or not coins.any():
         raise DoesNotFit("some canaries must have been put in and some left out, by fair coins", name="present")
     guesses = max(10, round(GUESSES * math.sqrt(canaries)))
     order = setting.random.permutation(canaries)  # equal scores are guessed in a random order
-    present = target.present[order]
-    chosen, guessed = best_guesses(target.scores[order], guesses)
+    present = coins[order]
+    chosen, guessed = best_guesses(scores[order], guesses)
     right = int((present[chosen] == guessed).sum())
     bound = bound_of(canaries, guesses, right, setting.delta, setting.confidence)
-    planted = bound_of(canaries, guesses, guesses, setting.delta, setting.confidence)
+    leaked = guesses
+    if planted_scores is not None:
+        named, said = best_guesses(planted_scores[order], guesses)
+        leaked = int((present[named] == said).sum())
+    planted = bound_of(canaries, guesses, leaked, setting.delta, setting.confidence)
     null = int((present[chosen] == setting.random.permutation(guessed)).sum())
-    least = None
-    if setting.claim is not None and setting.claim.epsilon is not None:
-        claimed = setting.claim.epsilon
-        needed = bisect_right(
-            range(guesses + 1),
-            claimed,
-            key=lambda count: bound_of(canaries, guesses, count, setting.delta, setting.confidence),
-        )
-        least = least_noticed(
-            lambda epsilon: float(stats.binom.sf(needed - 1, guesses, share(epsilon, guesses))), claimed
-        )
     ceiling = None if setting.claim is None or setting.claim.epsilon is None else setting.claim.accuracy
     return Outcome(
-        _ACCESS,
+        threat,
         (
             Measurement(
                 "canaries guessed right",
@@ -144,14 +152,30 @@ def _one_run(
         bound,
         f"one run, {guesses} guesses fixed beforehand",
         Power(
-            "a model that names its canaries",
+            planted_leak,
             planted,
             bound_of(canaries, guesses, null, setting.delta, setting.confidence),
             setting.refutes(planted),
-            least_epsilon=least,
+            least_epsilon=_least_epsilon(canaries, guesses, setting, bound_of, share),
         ),
         assumptions=assumptions,
         details={"canaries": canaries, "guesses": guesses, "right": right, "delta": setting.delta},
+    )
+
+
+def _least_epsilon(
+    canaries: int, guesses: int, setting: Setting, bound_of: Bound, share: Callable[[float, int], float]
+) -> float | None:
+    """Return the least epsilon that the audit would notice, or None without a claim."""
+    if setting.claim is None or setting.claim.epsilon is None:
+        return None
+    needed = bisect_right(
+        range(guesses + 1),
+        setting.claim.epsilon,
+        key=lambda count: bound_of(canaries, guesses, count, setting.delta, setting.confidence),
+    )
+    return least_noticed(
+        lambda epsilon: float(stats.binom.sf(needed - 1, guesses, share(epsilon, guesses))), setting.claim.epsilon
     )
 
 

@@ -159,7 +159,7 @@ def _whole_ids(target: QueryInterface) -> list[int]:
     written = stated(target.ids, "ids")
     try:
         ids = [int(one) for one in written]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         ids = []
     if len(ids) < len(written) or any(
         one not in (number, str(number)) for one, number in zip(written, ids, strict=True)

@@ -50,6 +50,8 @@ MODULES: Final = (
     "floating_point",
     "mechanism_audit",
     "canary_audit",
+    "update_audit",
+    "closest_record",
 )
 """The modules that register attacks."""
 

@@ -123,7 +123,7 @@ class Statistics:
         """
         made = cls()
         made.means, made.reference = _vector("means", means), _vector("reference", reference)
-        made.members, made.outsiders = _matrix("members", members), _matrix("outsiders", outsiders)
+        made.members, made.outsiders = matrix_of("members", members), matrix_of("outsiders", outsiders)
         width = len(made.means)
         if {len(made.reference), made.members.shape[1], made.outsiders.shape[1]} != {width}:
             raise InvalidInput(
@@ -473,15 +473,23 @@ def _stated(*names: str | None) -> list[str]:
     return [name for name in names if name is not None]
 
 
+def _floats(name: str, values: Any) -> Numbers:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise WrongType(f"{name} must hold finite numbers, as many in each row", name=name) from None
+
+
 def _vector(name: str, values: Any) -> Numbers:
-    found = np.asarray(values, dtype=np.float64)
+    found = _floats(name, values)
     if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
         raise WrongType(f"{name} must be a list of finite numbers", name=name)
     return found
 
 
-def _matrix(name: str, values: Any) -> Numbers:
-    found = np.asarray(values, dtype=np.float64)
+def matrix_of(name: str, values: Any) -> Numbers:
+    """Return rows of finite numbers, or raise WrongType."""
+    found = _floats(name, values)
     if found.ndim != 2 or not found.size or not np.isfinite(found).all():
-        raise WrongType(f"{name} must be rows of finite numbers, one row for each person", name=name)
+        raise WrongType(f"{name} must be rows of finite numbers", name=name)
     return found

@@ -96,6 +96,16 @@ def canaries(trainings: Any) -> attack.Model:
     return attack.Model(scores, [index % 2 for index in range(40)], trainings=trainings)
 
 
+def updates() -> attack.Updates:
+    known = 0.31415 + np.eye(40)
+    return attack.Updates(known[:1], known, [index % 2 for index in range(40)])
+
+
+def synthetic() -> attack.Synthetic:
+    records = {"ward": [f"ward-{index}" for index in range(200)]}
+    return attack.Synthetic(records, records, records)
+
+
 TARGETS: dict[str, list[Callable[[], Any]]] = {
     "linkage": [table, lambda: table(truth=IDS)],
     "attribute_linkage": [table, lambda: table(other=table())],
@@ -116,6 +126,8 @@ TARGETS: dict[str, list[Callable[[], Any]]] = {
     "mechanism_audit": [audited],
     "canary_audit": [lambda: canaries("one"), lambda: canaries("independent")],
     "gaussian_canary_audit": [lambda: canaries("one")],
+    "update_audit": [updates],
+    "closest_record": [synthetic],
 }
 SHOWN = {"linkage", "attribute_linkage", "sparse_linkage", "reconstruction", "linear_program", "differencing",
          "averaging"}  # fmt: skip

@@ -299,7 +299,9 @@ class AttackGroup(Group):
 def _entries() -> Sequence[Attack]:
     from tacit.attack import attacks
 
-    return tuple(one for one in attacks() if "make" not in one.needs)  # data that is made has no command
+    return tuple(  # data that is made has no command, nor has a target without a heading
+        one for one in attacks() if "make" not in one.needs and one.target.__name__ in HEADINGS
+    )
 
 
 def _suite_options(function: Callable[..., None]) -> Callable[..., None]:
