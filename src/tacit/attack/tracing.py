@@ -77,12 +77,11 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
         """Return the share of right guesses under Laplace noise of an epsilon for all means together."""
         return float(np.mean([attacked(members.mean(axis=0) + one / epsilon)[1] for one in noise])) / guesses
 
-    low, high = clopper_pearson(right, guesses, (1 - setting.confidence) / 2)
-    ceiling = _ceiling(float(present.mean()), setting)
+    span, ceiling = clopper_pearson(right, guesses, (1 - setting.confidence) / 2), _ceiling(present.mean(), setting)
     return Outcome(
         ThreatModel("published means", "the attributes of people and the means of the population", len(means)),
         (
-            Measurement("memberships guessed right", right / guesses, (low, high), baseline=0.5, ceiling=ceiling),
+            Measurement("memberships guessed right", right / guesses, span, baseline=0.5, ceiling=ceiling),
             Measurement("area under the curve", _area(scores[present], scores[~present]), baseline=0.5),
             Measurement(
                 "area under the curve, by the reference",
