@@ -9,27 +9,32 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from bench import peers
 from bench.results import Result
 from tacit import attack
 from tacit.accounting.conversions import mu_for
+from tacit.attack.confidence import one_run_epsilon
 from tacit.attack.floating_point import TRIED
+from tacit.attack.power import accuracy
 from tacit.mechanisms import Gaussian, Laplace
 from tacit.privacy import events
 
 EPSILON, DELTA = 4.0, 1e-5
 CANARIES: Final = 1_000
 BOUND_GOALS: Final = {"canary_audit": 1.5, "gaussian_canary_audit": 2.0}
-WRONG_MAX: Final = 0.05
+WRONG_RATE: Final = 0.05
 SECONDS: Final = 1.0
 PEER_EPSILON: Final = 1.0
+"""Of the noise of peers, and of randomized response."""
 SIGMA: Final = 1 / mu_for(PEER_EPSILON, DELTA)
 """The noise of peers: Laplace for epsilon 1, Gaussian for epsilon 1 at delta 1e-5."""
 TESTS: Final = ("mechanism_audit", "floating_point")
@@ -58,9 +63,25 @@ def canaries(seeds: int) -> Iterator[Result]:
         middle = statistics.median(bounds[name])
         metric = f"{label}: lower bound of {name}, median of {seeds} seeds"
         yield Result(metric, middle, "epsilon", goal=goal, better="higher")
-        wrong = sum(one > EPSILON for one in bounds[name]) / seeds
-        yield Result(f"{label}: bounds of {name} above the truth", wrong, "share", goal=WRONG_MAX)
     yield Result(f"{label}: time, median", statistics.median(seconds), "s", goal=SECONDS)
+    yield _above_the_truth(10 * seeds)
+
+
+def _above_the_truth(runs: int) -> Result:
+    """Report how often the bound of one run exceeds the truth where it is nearly tight, so that a wrong one would show.
+
+    Under randomized response with all canaries guessed it does so in 4 to 5 % of runs; the goal is what a rate of 5 %
+    stays below in 99 % of benchmarks.
+    """
+    random, wrong = np.random.default_rng(1), 0
+    bound = cache(lambda right: one_run_epsilon(CANARIES, CANARIES, right, 0.0))
+    for _ in range(runs):
+        present = random.integers(0, 2, CANARIES).astype(bool)
+        said = np.where(random.random(CANARIES) < accuracy(PEER_EPSILON), present, ~present)
+        wrong += bound(int((said == present).sum())) > PEER_EPSILON
+    label = f"one run, {CANARIES:,} canaries, randomized response at epsilon {PEER_EPSILON:g}, all guessed"
+    goal = float(stats.binom.ppf(0.99, runs, WRONG_RATE)) / runs
+    return Result(f"{label}: bounds above the truth, of {runs:,}", wrong / runs, "share", goal=goal)
 
 
 def noise(samples: int) -> Iterator[Result]:
@@ -81,6 +102,10 @@ def noise(samples: int) -> Iterator[Result]:
                 }
                 value = _violates(test, draw, name, samples)
                 yield Result(f"{name}, {test}: violates", value, "", others, goal=0)
+    planted = Laplace(0.5, PEER_EPSILON)
+    half: Draw = lambda x, count: planted.release(np.full(count, x))  # noqa: E731
+    value = _violates("mechanism_audit", half, "Laplace", samples)
+    yield Result("half the noise of Laplace, mechanism_audit: violates", value, "", goal=1.0, better="higher")
     for test, goal in (("mechanism_audit", None), ("floating_point", 1.0)):
         value = _violates(test, naive, "Laplace", samples)
         yield Result(f"numpy's Laplace in doubles, {test}: violates", value, "", goal=goal, better="higher")

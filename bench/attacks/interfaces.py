@@ -148,12 +148,14 @@ FULL: Final = (
 
 def curator(quick: bool) -> Iterator[Result]:
     """Attack tacit's own curator by each plan."""
-    refuted = 0
-    for plan in QUICK if quick else FULL:
+    plans, refuted, strong = QUICK if quick else FULL, 0, 0
+    for plan in plans:
         outcome = _attacked(plan)
         refuted += outcome.is_refuted
+        strong += outcome.noticed is not None and outcome.noticed <= NOTICED_MAX
         yield from judged(outcome)
-    yield Result(f"tacit at epsilon {EPSILON:g}: plans that refute it", refuted, "plans", goal=0)
+    power = f"{strong} of {len(plans)} would notice epsilon {NOTICED_MAX:g}"
+    yield Result(f"tacit at epsilon {EPSILON:g}: plans that refute it ({power})", refuted, "plans", goal=0)
 
 
 def judged(outcome: Outcome) -> Iterator[Result]:

@@ -52,7 +52,7 @@ def test_the_block_has_seven_people_in_each_table_of_two_columns() -> None:
 def test_missing_peers_are_listed_without_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "is_installed", lambda _: False)
     shown = {result.metric: result for result in audits.noise(4_000)}
-    assert len(shown) == 6
+    assert len(shown) == 7
     assert all(result.met is not False for result in shown.values())
     assert shown["Laplace, floating_point: violates"].peers == {"opendp": None, "diffprivlib": None}
     assert shown["Gaussian, mechanism_audit: violates"].peers == {"opendp": None}
