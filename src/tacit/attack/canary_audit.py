@@ -137,7 +137,6 @@ def audited_in_one_run(
         leaked = int((present[named] == said).sum())
     planted = bound_of(canaries, guesses, leaked, setting.delta, setting.confidence)
     null = int((present[chosen] == setting.random.permutation(guessed)).sum())
-    ceiling = None if setting.claim is None or setting.claim.epsilon is None else setting.claim.accuracy
     return Outcome(
         threat,
         (
@@ -146,7 +145,7 @@ def audited_in_one_run(
                 right / guesses,
                 clopper_pearson(right, guesses, (1 - setting.confidence) / 2),
                 baseline=0.5,
-                ceiling=ceiling,
+                ceiling=setting.ceiling(canaries, guesses),
             ),
         ),
         bound,

@@ -144,6 +144,22 @@ class Claim:
         less = math.exp(-self.epsilon)
         return (1 + self.delta * less) / (1 + less)
 
+    def accuracy_of_guesses(self, secrets: int, guesses: int, share: float = 0.5, positive: float = 0.5) -> float:
+        """Return the greatest expected share of right guesses where the attacker chooses about whom to guess.
+
+        `share` is the prior of a secret that is 1, `positive` the share of guesses that say so. With prior p, let a and
+        b be the probabilities of the guess 1 about a secret that is 1, and that is 0: a <= e^epsilon b + delta. So of
+        the probability p a + (1 - p) b of this guess a part r = p / (p + (1 - p) e^-epsilon) at most is right, but for
+        r (1 - p) e^-epsilon delta; likewise for the guess 0. The terms in delta of all secrets may go to those guessed.
+        """
+        assert self.epsilon is not None
+        less, found, extra = math.exp(-self.epsilon), 0.0, 0.0
+        for prior, part in ((share, positive), (1 - share, 1 - positive)):
+            right = prior / (prior + (1 - prior) * less) if prior else 0.0
+            found += part * right
+            extra += right * (1 - prior) * less
+        return min(1.0, found + extra * self.delta * secrets / guesses)
+
     def true_positive_rate(self, false_positive_rate: float) -> float:
         """Return the greatest rate of right accusations that the claim allows at a rate of wrong ones."""
         assert self.epsilon is not None

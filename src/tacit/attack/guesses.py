@@ -87,7 +87,8 @@ def score(
     claim = setting.claim
     ceiling = None
     if claim is not None and claim.epsilon is not None:
-        ceiling = max(likelier, claim.accuracy)  # everybody is guessed: by the prior alone, or as if it were even
+        # everybody is guessed: by the prior alone, but for those whom delta reveals, or as if it were even
+        ceiling = max(likelier + (1 - likelier) * claim.delta, claim.accuracy)
     revealed = bound(int((planted == truth).sum()))
     measured = Measurement(
         "secrets guessed right",

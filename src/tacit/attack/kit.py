@@ -76,6 +76,12 @@ class Setting:
         """The delta at which lower bounds on epsilon are computed."""
         return 0.0 if self.claim is None else self.claim.delta
 
+    def ceiling(self, secrets: int, guesses: int, share: float = 0.5) -> float | None:
+        """Return the greatest share of right guesses, half of them 1, that the claim allows; None without one."""
+        if self.claim is None or self.claim.epsilon is None:
+            return None
+        return self.claim.accuracy_of_guesses(secrets, guesses, share)
+
     def refutes(self, lower_bound: float) -> bool:
         """Return whether a lower bound on epsilon contradicts the claim."""
         return self.claim is not None and self.claim.epsilon is not None and lower_bound > self.claim.epsilon

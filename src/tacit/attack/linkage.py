@@ -6,8 +6,8 @@ A record is linked if exactly one person of the register fits it, and no other r
 whose own value is missing or generalised in the register fits the records whose cell stands for it, and no exact one.
 
 Without a register the attacker is taken to know the quasi-identifiers of everybody in the table, and a record is at
-risk if it is unique. Uniqueness is predicted from the number of records and the shares of values, as if columns were
-independent: a record of probability p is unique among n with probability (1 - p)^(n - 1).
+risk if it is unique. Uniqueness by several columns is predicted from the number of records and the shares of values, as
+if columns were independent: a record of probability p is unique among n with probability (1 - p)^(n - 1).
 """
 
 from __future__ import annotations
@@ -143,6 +143,8 @@ class Matcher:
 
     def _compared(self, record: tuple[Any, ...], among: NDArray[np.int64], *, is_certain: bool) -> list[int]:
         for name, cell in zip(self._columns, record, strict=True):
+            if not len(among):
+                break  # the next column has as many comparisons as values
             among = among[self._fits(name, cell, is_certain)[among]]
         return list(map(int, among))
 
@@ -206,7 +208,7 @@ def link(target: Table, setting: Setting) -> Outcome:
         Measurement(
             "share of unique records",
             uniqueness(records, columns),
-            predicted=predicted_uniqueness(records, columns, setting.random),
+            predicted=predicted_uniqueness(records, columns, setting.random) if len(columns) > 1 else None,
         ),
         Measurement("smallest group (k-anonymity)", min(sizes.values())),
     ]

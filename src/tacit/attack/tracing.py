@@ -23,7 +23,7 @@ from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.guesses import roc
 from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.power import of_guesses
-from tacit.attack.targets import DoesNotFit, Numbers, Statistics
+from tacit.attack.targets import DoesNotFit, Mask, Numbers, Statistics
 
 GUESSED_SHARE: Final = 0.2
 """The share of people about whom a guess is made, fixed before any score is looked at."""
@@ -70,24 +70,20 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
     _, leaked = attacked(members.mean(axis=0))
     _, nothing = attacked(everybody + setting.random.normal(0, people.std(axis=0) / math.sqrt(len(members))))
     by_reference = people @ (means - reference)
-    scale = float(np.ptp(people, axis=0).sum()) / len(members)
-    noise = scale * setting.random.laplace(size=(SIMULATED, len(means)))
+    noise = np.ptp(people, axis=0).sum() / len(members) * setting.random.laplace(size=(SIMULATED, len(means)))
 
     def share(epsilon: float) -> float:
         """Return the share of right guesses under Laplace noise of an epsilon for all means together."""
         return float(np.mean([attacked(members.mean(axis=0) + one / epsilon)[1] for one in noise])) / guesses
 
-    span, ceiling = clopper_pearson(right, guesses, (1 - setting.confidence) / 2), _ceiling(present.mean(), setting)
+    interval = clopper_pearson(right, guesses, (1 - setting.confidence) / 2)
+    ceiling = setting.ceiling(len(people), guesses, float(present.mean()))
     return Outcome(
         ThreatModel("published means", "the attributes of people and the means of the population", len(means)),
         (
-            Measurement("memberships guessed right", right / guesses, span, baseline=0.5, ceiling=ceiling),
-            Measurement("area under the curve", _area(scores[present], scores[~present]), baseline=0.5),
-            Measurement(
-                "area under the curve, by the reference",
-                _area(by_reference[present], by_reference[~present]),
-                baseline=0.5,
-            ),
+            Measurement("memberships guessed right", right / guesses, interval, baseline=0.5, ceiling=ceiling),
+            Measurement("area under the curve", _area(scores, present), baseline=0.5),
+            Measurement("area under the curve, by the reference", _area(by_reference, present), baseline=0.5),
         ),
         bound(right),
         f"one run, {guesses} guesses fixed beforehand",
@@ -106,15 +102,8 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
     )
 
 
-def _ceiling(members: float, setting: Setting) -> float | None:
-    """Return the greatest share of right guesses that the claim allows, for a share of members; None without one."""
-    if setting.claim is None or setting.claim.epsilon is None:
-        return None
-    odds, gain = members / (1 - members), math.exp(-setting.claim.epsilon)
-    return min(1.0, (1 / (1 + gain / odds) + 1 / (1 + gain * odds)) / 2 + setting.claim.delta)
-
-
-def _area(inside: Numbers, outside: Numbers) -> float:
+def _area(scores: Numbers, present: Mask) -> float:
     """Return the probability that a member scores higher than an outsider, ties as one half."""
-    ranks = stats.rankdata(np.concatenate([inside, outside]))
-    return float((ranks[: len(inside)].sum() - len(inside) * (len(inside) + 1) / 2) / (len(inside) * len(outside)))
+    inside, outside = int(present.sum()), int((~present).sum())
+    ranks = stats.rankdata(scores)[present].sum()
+    return float((ranks - inside * (inside + 1) / 2) / (inside * outside))

@@ -324,14 +324,33 @@ def test_what_is_learnt_about_a_share_is_no_leak() -> None:
 
 def test_uniqueness_is_predicted_without_the_record_itself() -> None:
     random = np.random.default_rng(1)
-    table = attack.Table({"day": random.integers(0, 36_500, 2_000).tolist()}, quasi_identifiers=["day"])
-    measured = next(one for one in attack.run("linkage", table).measurements if one.predicted is not None)
+    days, wards = random.integers(0, 365, 2_000).tolist(), random.integers(0, 100, 2_000).tolist()
+    table = attack.Table({"day": days, "ward": wards}, quasi_identifiers=["day", "ward"])
+    measured = attack.run("linkage", table).measurements[1]
     assert measured.predicted == pytest.approx(measured.value, abs=0.03)
+    alone = attack.Table({"day": list(range(500)) * 2}, quasi_identifiers=["day"])
+    assert attack.run("linkage", alone).measurements[1].predicted is None  # independence says nothing of one column
 
 
 def test_the_greatest_accuracy_under_a_claim_counts_delta_once() -> None:
     assert attack.Claim(1.0).accuracy == pytest.approx(0.7311, abs=1e-4)
     assert attack.Claim(0.1, 0.1).accuracy == pytest.approx((np.exp(0.1) + 0.1) / (1 + np.exp(0.1)))
+
+
+def test_the_greatest_accuracy_of_chosen_guesses_counts_whom_delta_reveals() -> None:
+    """Each of 1,000 canaries is revealed with probability 0.07, and the 71 guesses are about these."""
+    random = np.random.default_rng(0)
+    present, is_shown = random.integers(0, 2, 1000).astype(bool), random.random(1000) < 0.07
+    model = attack.Model(np.where(is_shown, np.where(present, 1.0, -1.0), 0.0), present)
+    measured = attack.run("canary_audit", model, (0.0, 0.07), seed=0).measurements[0]
+    assert measured.value > 0.9
+    assert measured.ceiling is not None
+    assert measured.ceiling >= measured.value - 0.05
+    assert attack.Claim(1.0, 0.1).accuracy_of_guesses(50, 50) == pytest.approx(attack.Claim(1.0, 0.1).accuracy)
+    even = attack.Claim(1.0).accuracy_of_guesses(50, 10)
+    assert even == pytest.approx(attack.Claim(1.0).accuracy)
+    rare = attack.Claim(0.0).accuracy_of_guesses(50, 50, share=0.1, positive=0.0)
+    assert rare == pytest.approx(0.9)  # by the prior alone
 
 
 def test_an_object_with_a_release_of_its_own_is_called_once_for_each_output() -> None:
