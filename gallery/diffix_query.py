@@ -36,7 +36,7 @@ from gallery.common import (
     over_secrets,
 )
 from tacit import attack
-from tacit.attack.decoding import predicted_recovery
+from tacit.attack.linear_reconstruction import predicted_recovery
 from tacit.attack.targets import Mask
 from tacit.report.rendering import COMPARISON, dots, label, line, plot
 

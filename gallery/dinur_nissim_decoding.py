@@ -32,7 +32,7 @@ from gallery.common import (
     with_noise,
 )
 from tacit import attack
-from tacit.attack.decoding import COUNTS_EACH, predicted_recovery
+from tacit.attack.linear_reconstruction import COUNTS_EACH, predicted_recovery
 from tacit.report.rendering import COMPARISON, dots, label, line, plot
 
 TITLE: Final = "Secrets from random counts"

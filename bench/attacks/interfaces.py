@@ -26,7 +26,7 @@ from bench.attacks.private import interface
 from bench.results import Result
 from tacit import attack
 from tacit.attack.confidence import clopper_pearson
-from tacit.attack.decoding import Subsets, decode
+from tacit.attack.linear_reconstruction import Subsets, decode
 from tacit.attack.power import EPSILON_MAX, accuracy, least_noticed
 from tacit.attack.targets import Mask, Numbers, Question
 

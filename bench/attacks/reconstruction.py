@@ -18,7 +18,7 @@ import numpy as np
 from bench.attacks.data import BLOCK
 from bench.attacks.private import block_tables
 from bench.results import Result
-from tacit.attack.decoding import COUNTS_EACH, Subsets, decode, predicted_recovery
+from tacit.attack.linear_reconstruction import COUNTS_EACH, Subsets, decode, predicted_recovery
 from tacit.attack.table_reconstruction import Published, PublishedTables, conflict, databases
 
 BLOCK_CASES: Final = (((), 1, 7), (("4A",), 2, None), (("2A", "2B"), 8, 4))

@@ -18,12 +18,24 @@ often these occur, and unless it lists its values also for one that occurs nowhe
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from tacit.attack.finding import Measurement, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
-from tacit.attack.linkage import CANDIDATES, Matcher, fits, is_candidate, is_generalised, is_missing, list_of
+from tacit.attack.linkage import (
+    CANDIDATES,
+    ONE_RECORD,
+    Matcher,
+    fits,
+    is_candidate,
+    is_generalised,
+    is_missing,
+    list_of,
+    owners,
+    people_by_row,
+    people_of,
+)
 from tacit.attack.records import Records
 from tacit.attack.targets import DoesNotFit, Table
 from tacit.privacy.errors import InvalidInput
@@ -58,27 +70,32 @@ def infer(target: Table, setting: Setting) -> Outcome:
     known = [one for one in joint if one]
     if not known:
         raise DoesNotFit("no person of the register fits a record of the table", name="register")
-    alone = sum(map(_is_certain, known))
-    of_two = sum(len(one) == 2 for one in known)
+    whose = owners(target) if target.register is None else people_of(target.register, target.identity)
+    alone = _share(joint, whose, _is_certain)
     guessed, distance = zip(*(_skew(one, everybody) for one in known), strict=True)
     prior = _likeliest(everybody)[1] / target.records.size
     measurements = [
-        Measurement("share of people with one possible value", alone / len(known), baseline=0.0),
-        Measurement("share of people with one of two values left", of_two / len(known)),
+        Measurement("share of people with one possible value", alone, baseline=0.0),
+        Measurement("share of people with one of two values left", _share(joint, whose, lambda one: len(one) == 2)),
         Measurement("values guessed right, expected", sum(guessed) / len(known), baseline=prior),
         Measurement("t-closeness", max(distance)),
     ]
     if target.other is not None:
-        before = sum(map(_is_certain, people)) / sum(map(bool, people))
+        before = _share(people, whose, _is_certain)
         measurements.append(Measurement("share with one possible value, from one table", before))
-    bound: float | None = None if is_candidate(target) else alone / len(known)
+    bound: float | None = None if is_candidate(target) else alone
     if isinstance(target.truth, list):
         true = _true_values(target, target.truth)
-        measurements.append(_scored(true, joint, prior))
-        judged = [(one, value) for one, value in zip(joint, true, strict=True) if not is_generalised(value)]
-        bound = sum(_is_certain(one) and value in one for one, value in judged) / max(len(judged), 1)
+        if len(true) != len(joint):
+            raise InvalidInput("truth must hold the sensitive value of each person", name="truth")
+        judged = [(owner, one, values) for owner, one, values in zip(whose, joint, true, strict=True) if values]
+        right = sum(_likeliest(one)[0] in values for _, one, values in judged)
+        measurements.append(Measurement("values guessed right", right / max(len(judged), 1), baseline=prior))
+        found = {owner for owner, one, values in judged if _is_certain(one) and values & one.keys()}
+        bound = len(found) / max(len({owner for owner, _, _ in judged}), 1)
     elif target.register is not None and target.complete_register:
-        bound = sum(_is_certain(joint[one]) for one in _members(target, target.register)) / target.records.size
+        found = {whose[one] for one in _members(target, target.register, whose) if _is_certain(joint[one])}
+        bound = len(found) / len(set(owners(target)))
     return Outcome(
         ThreatModel("the published table" + (" and another one" if target.other else ""), _knowledge(target), 0),
         tuple(measurements),
@@ -86,18 +103,28 @@ def infer(target: Table, setting: Setting) -> Outcome:
         "everybody was attacked: the share is exact",
         power_of_share("a table in which every value is certain", setting),
         worst=_worst(target, joint),
-        details={"people": len(known), "values": len(everybody.keys() - {UNSEEN})},
+        assumptions=() if target.entity or isinstance(target.truth, list) else (ONE_RECORD,),
+        details={
+            "people": len({whose[place] for place, one in enumerate(joint) if one}),
+            "values": len(everybody.keys() - {UNSEEN}),
+        },
         bounds="a share of people whose value is certain",
         unbounded=CANDIDATES if is_candidate(target) else "",
     )
 
 
-def _members(target: Table, register: Records) -> set[int]:
-    """Return the people of a complete register who must be in the table: as many fit a row as records have it."""
+def _share(people: Sequence[Counter[Any]], whose: Sequence[Any], is_such: Callable[[Counter[Any]], bool]) -> float:
+    """Return the share of people, of those with possible values, with such values in one of their rows."""
+    known = {owner for owner, one in zip(whose, people, strict=True) if one}
+    return len({owner for owner, one in zip(whose, people, strict=True) if one and is_such(one)}) / max(len(known), 1)
+
+
+def _members(target: Table, register: Records, whose: Sequence[Any]) -> set[int]:
+    """Return the rows of people of a complete register who must be in the table: as many fit a row as have it."""
     columns = stated(target.quasi_identifiers, "quasi_identifiers")
-    matcher, sizes = Matcher(register, columns), Counter(target.records.rows(columns))
+    matcher, sizes = Matcher(register, columns), people_by_row(target.records.rows(columns), owners(target))
     fitting = ((matcher.possible(row), count) for row, count in sizes.items())
-    return {person for people, count in fitting if len(people) == count for person in people}
+    return {place for places, count in fitting if len({whose[one] for one in places}) == count for place in places}
 
 
 class _Meaning:
@@ -155,23 +182,16 @@ def _skew(values: Counter[Any], everybody: Counter[Any]) -> tuple[float, float]:
     return _likeliest(values)[1] / held, distance
 
 
-def _true_values(target: Table, truth: list[Any]) -> list[Any]:
-    """Return each person's sensitive value: as stated, or that of the record with the person's identity, or None."""
-    if target.register is None or target.identity is None:
-        return truth
-    names = target.register[target.identity].tolist()
-    if len(truth) != target.records.size or not set(names) & set(truth):
-        return truth
-    values = dict(zip(truth, target.records[stated(target.sensitive, "sensitive")].tolist(), strict=True))
-    return [None if is_missing(name) else values.get(name) for name in names]
-
-
-def _scored(truth: Sequence[Any], people: Sequence[Counter[Any]], prior: float) -> Measurement:
-    if len(truth) != len(people):
-        raise InvalidInput("truth must hold the sensitive value of each person", name="truth")
-    known = [(one, value) for one, value in zip(people, truth, strict=True) if not is_generalised(value)]
-    right = sum(_likeliest(one)[0] == value for one, value in known)
-    return Measurement("values guessed right", right / max(len(known), 1), baseline=prior)
+def _true_values(target: Table, truth: list[Any]) -> list[set[Any]]:
+    """Return each person's sensitive values: as stated, or those of the records with the person's identity."""
+    if target.register is not None and target.identity is not None:
+        names = target.register[target.identity].tolist()
+        if len(truth) == target.records.size and set(names) & set(truth):
+            values = defaultdict[Any, set[Any]](set)
+            for name, cell in zip(truth, target.records[stated(target.sensitive, "sensitive")].tolist(), strict=True):
+                values[name] |= set() if is_generalised(cell) else {cell}
+            return [set() if is_missing(name) else values[name] for name in names]
+    return [set() if is_generalised(value) else {value} for value in truth]
 
 
 def _knowledge(target: Table) -> str:

@@ -27,11 +27,11 @@ from scipy import special, stats
 
 from tacit.accounting.conversions import least_epsilon_of_mu
 from tacit.privacy.errors import OutOfRange
+from tacit.privacy.numbers import DEFAULT_LEVEL
 
 Counts: TypeAlias = NDArray[np.int64]
 Numbers: TypeAlias = NDArray[np.float64]
 
-CONFIDENCE: Final = 0.95
 EPSILON_MAX: Final = 64.0
 """The greatest lower bound that is searched for."""
 STEPS: Final = 60
@@ -59,7 +59,7 @@ def epsilon_of_counts(
     false_positives: int,
     negatives: int,
     delta: float,
-    confidence: float = CONFIDENCE,
+    confidence: float = DEFAULT_LEVEL,
 ) -> float:
     """Return a lower bound on epsilon from the decisions of one test that was fixed before these runs."""
     if not (0 <= true_positives <= positives and 0 <= false_positives <= negatives and positives and negatives):
@@ -81,7 +81,7 @@ def epsilons_of_counts(
 
 
 def one_run_epsilon(
-    secrets: int, guesses: int, right: int, delta: float, confidence: float = CONFIDENCE, *, prior: float = 0.5
+    secrets: int, guesses: int, right: int, delta: float, confidence: float = DEFAULT_LEVEL, *, prior: float = 0.5
 ) -> float:
     """Return a lower bound on epsilon from the right guesses of one run; `prior` is that of the likelier value."""
     _require_guesses(secrets, guesses, right)
@@ -110,7 +110,7 @@ def one_run_p_value(
 
 
 def one_run_gaussian_epsilon(
-    secrets: int, guesses: int, right: int, delta: float, confidence: float = CONFIDENCE
+    secrets: int, guesses: int, right: int, delta: float, confidence: float = DEFAULT_LEVEL
 ) -> float:
     """Return the epsilon at `delta` of the widest Gaussian trade-off curve that one run refutes."""
     _require_guesses(secrets, guesses, right)

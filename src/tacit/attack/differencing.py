@@ -14,10 +14,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.attack.decoding import Subsets, decode, decoded_share, linear_estimates
 from tacit.attack.finding import Measurement, ThreatModel
-from tacit.attack.guesses import exact_counts, score, simulated, twins, worst
 from tacit.attack.kit import Outcome, Setting, attack, stated
+from tacit.attack.linear_reconstruction import Subsets, decode, decoded_share, linear_estimates
+from tacit.attack.secret_scoring import exact_counts, score, simulated, twins, worst
 from tacit.attack.targets import DoesNotFit, Interface, Mask, Numbers, QueryInterface, Question
 
 TARGETS: Final = (30, 100, 500)

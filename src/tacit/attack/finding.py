@@ -39,7 +39,7 @@ from tacit.privacy import strict_json
 from tacit.privacy.arguments import instance, mapping
 from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
 from tacit.privacy.events import Composed, Event, Gaussian, Repeated
-from tacit.privacy.numbers import not_negative
+from tacit.privacy.numbers import DEFAULT_LEVEL, not_negative
 
 SCHEMA_VERSION: Final = 1
 CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
@@ -265,7 +265,7 @@ class Finding:
     lower_bound: float | None = None
     """Epsilon is at least this with the stated confidence; for claims of risk, the share of people at risk is."""
     method: str = ""
-    confidence: float = 0.95
+    confidence: float = DEFAULT_LEVEL
     correction: str = ""
     """How the confidence was corrected for several attacks."""
     power: Power | None = None
@@ -349,12 +349,12 @@ class Finding:
 
     def to_html(self) -> str:
         """Return a page of its own, with plots."""
-        from tacit.attack.pages import page
+        from tacit.attack.html_report import page
 
         return page([self])
 
     def _repr_html_(self) -> str:
-        from tacit.attack.pages import section
+        from tacit.attack.html_report import section
 
         return section(self)
 

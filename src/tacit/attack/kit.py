@@ -17,7 +17,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from tacit.attack.confidence import CONFIDENCE
 from tacit.attack.finding import (
     EPSILON,
     Claim,
@@ -33,7 +32,7 @@ from tacit.attack.finding import (
 from tacit.attack.targets import DoesNotFit, QueryInterface
 from tacit.privacy.arguments import instances
 from tacit.privacy.errors import Cancelled, InvalidInput, OutOfRange, UnknownName
-from tacit.privacy.numbers import inside_unit_interval, whole
+from tacit.privacy.numbers import DEFAULT_LEVEL, inside_unit_interval, whole
 from tacit.privacy.texts import did_you_mean
 
 EFFORTS: Final = ("ci", "nightly", "full")
@@ -42,11 +41,11 @@ MODULES: Final = (
     "attribute_linkage",
     "sparse_linkage",
     "single_counts",
-    "decoding",
+    "linear_reconstruction",
     "table_reconstruction",
     "differencing",
     "tracing",
-    "channels",
+    "side_channels",
     "floating_point",
     "mechanism_audit",
     "canary_audit",
@@ -209,7 +208,7 @@ def run(
     checked = _checked(promise, delta, prior, effort)
     if complete[0].needs_delta and (checked[0] is None or not checked[0].delta):
         raise InvalidInput(f"the attack {attack} needs a claim with a delta above 0", name="promise")
-    return _run(complete[0], target, checked, CONFIDENCE, "", seed)
+    return _run(complete[0], target, checked, DEFAULT_LEVEL, "", seed)
 
 
 def _require_known(name: str) -> None:
@@ -253,7 +252,7 @@ def suite(
     for one in fitting:
         if one.name not in done:
             try:
-                found.append(_run(one, attacked, checked, 1 - (1 - CONFIDENCE) / number, correction, seed))
+                found.append(_run(one, attacked, checked, 1 - (1 - DEFAULT_LEVEL) / number, correction, seed))
             except DoesNotFit as error:
                 found.append(_not_run(one, checked, error, seed))
             except Exception as error:

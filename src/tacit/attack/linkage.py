@@ -2,12 +2,18 @@
 
 A published cell may be generalised: `*`, a prefix (`130**`), a range (`20-29`, `[20, 30)`, `>=65`, `65+`), a list
 (`{a, b}`); an empty cell and `?` fit every value.
-A record is linked if exactly one person of the register fits it, and no other record is linked to that person. A person
-whose own value is missing or generalised in the register fits the records whose cell stands for it, and no exact one.
+A record is linked if exactly one person of the register fits it, and no record of somebody else is linked to that
+person. A person whose own value is missing or generalised in the register fits the records whose cell stands for it,
+and no exact one.
 
-Without a register the attacker is taken to know the quasi-identifiers of everybody in the table, and a record is at
-risk if it is unique. Uniqueness by several columns is predicted from the number of records and the shares of values, as
-if columns were independent: a record of probability p is unique among n with probability (1 - p)^(n - 1).
+Without a register the attacker is taken to know the quasi-identifiers of everybody in the table, and a person is at
+risk if nobody else has one of their records. Uniqueness by several columns is predicted from the number of people and
+the shares of values, as if columns were independent: a record of probability p is unique among n with probability
+(1 - p)^(n - 1).
+
+A person may have several records: `entity`, or else `truth`, says whose each is. Records are then counted by people:
+equal records of one person are one, and k is a number of people. Without either, each record is taken for somebody's
+own.
 """
 
 from __future__ import annotations
@@ -40,6 +46,7 @@ CANDIDATES: Final = (
     "Links to a register are candidates: neither truth nor a complete register says who is in the table; the figures "
     "are shown."
 )
+ONE_RECORD: Final = "each record is of another person; where a person has several, name the column that says whose"
 _OPEN: Final = re.compile(r"\s*(>=|<=|>|<|≥|≤)\s*(-?\d+(?:\.\d+)?)\s*")
 
 
@@ -161,14 +168,34 @@ class Matcher:
         return self._fitting[key]
 
 
-def uniqueness(records: Records, columns: Sequence[str]) -> float:
-    """Return the share of records that no other record equals in some columns."""
-    sizes = Counter(records.rows(columns))
-    return sum(1 for count in sizes.values() if count == 1) / records.size
+def owners(target: Table) -> list[Any]:
+    """Return whose each record of a table is, by its entity or by the truth; otherwise each is somebody's own."""
+    size = target.records.size
+    if target.entity is not None:
+        named = target.records[target.entity].tolist()
+    elif isinstance(target.truth, list) and target.register is not None and len(target.truth) == size:
+        named = target.truth
+    else:
+        return list(range(size))
+    return [(index,) if is_missing(one) else str(one) for index, one in enumerate(named)]
+
+
+def people_by_row(rows: Iterable[tuple[Any, ...]], whose: Iterable[Any]) -> Counter[tuple[Any, ...]]:
+    """Return how many people have each different row."""
+    return Counter(row for row, _ in set(zip(rows, whose, strict=True)))
+
+
+def uniqueness(records: Records, columns: Sequence[str], whose: Sequence[Any] | None = None) -> float:
+    """Return the share of people with a record that, in some columns, is nobody else's; each is a person by default."""
+    rows = records.rows(columns)
+    whose = range(records.size) if whose is None else whose
+    sizes = people_by_row(rows, whose)
+    alone = {one for row, one in zip(rows, whose, strict=True) if sizes[row] == 1}
+    return len(alone) / len(set(whose))
 
 
 def predicted_uniqueness(records: Records, columns: Sequence[str], random: np.random.Generator) -> float:
-    """Return the expected share of unique records if the columns were independent.
+    """Return the expected share of unique records if the columns were independent, each record somebody's own.
 
     The share of a record's own value is counted over the other records; with the record itself it would be too large
     where most values are rare.
@@ -190,30 +217,33 @@ def predicted_uniqueness(records: Records, columns: Sequence[str], random: np.ra
     needs=("quasi_identifiers",),
 )
 def link(target: Table, setting: Setting) -> Outcome:
-    """Match records with the register, and measure how unique records are."""
-    columns, records = stated(target.quasi_identifiers, "quasi_identifiers"), target.records
+    """Match records with the register, and measure how unique people are."""
+    columns, records, whose = stated(target.quasi_identifiers, "quasi_identifiers"), target.records, owners(target)
     published = records.rows(columns)
-    sizes = Counter(published)
-    linked, right = _linked(target, published, sizes)
-    people = target.register.size if target.register is not None else records.size
+    sizes = people_by_row(published, whose)
+    linked, right = _linked(target, published, sizes, whose)
+    everybody = len(set(whose))
+    people = everybody if target.register is None else len(set(people_of(target.register, target.identity)))
+    found = len({whose[index] for index in linked})
     if right is not None:
         share, what = right / len(_in_both(target)), "people at risk, by records linked to the right person"
     elif target.register is None or target.complete_register:
         what = "records linked to one person" if target.register else "unique records"
-        share, what = len(linked) / records.size, f"people at risk, by {what}"
+        share, what = found / everybody, f"people at risk, by {what}"
     else:
-        share, what = len(linked) / min(people, records.size), "candidates, by records that one person fits"
+        share, what = found / min(people, everybody), "candidates, by records that one person fits"
+    is_predicted = len(columns) > 1 and everybody == records.size
     measurements = [
         Measurement(what, share, baseline=1 / people),
         Measurement(
-            "share of unique records",
-            uniqueness(records, columns),
-            predicted=predicted_uniqueness(records, columns, setting.random) if len(columns) > 1 else None,
+            "share of unique records" if everybody == records.size else "share of people with a unique record",
+            uniqueness(records, columns, whose),
+            predicted=predicted_uniqueness(records, columns, setting.random) if is_predicted else None,
         ),
         Measurement("smallest group (k-anonymity)", min(sizes.values())),
     ]
     if right is not None and linked:
-        measurements.append(Measurement("links that are right", right / len(linked)))
+        measurements.append(Measurement("links that are right", right / found))
     return Outcome(
         ThreatModel(
             "the published table",
@@ -226,7 +256,13 @@ def link(target: Table, setting: Setting) -> Outcome:
         power_of_share("a table in which every record is linked", setting),
         series=_narrowing(target, columns),
         worst=_worst(target, linked),
-        details={"uniqueness": _combinations(records, columns), "linked": len(linked), "records": records.size},
+        assumptions=() if target.entity or right is not None else (ONE_RECORD,),
+        details={
+            "uniqueness": _combinations(records, columns, whose),
+            "linked": found,
+            "records": records.size,
+            "people": everybody,
+        },
         bounds="a share of people identified",
         unbounded=CANDIDATES if is_candidate(target) else "",
     )
@@ -244,38 +280,49 @@ def _in_both(target: Table) -> set[str]:
     return _texts(target.register[stated(target.identity, "identity")]) & _texts(target.truth)
 
 
+def people_of(register: Records, identity: str | None) -> list[Any]:
+    """Return the person of each row of a register: its identity, or the row itself where that is missing."""
+    if identity is None:
+        raise InvalidInput("a register needs identity, the column that names its people", name="identity")
+    return [index if is_missing(one) else str(one) for index, one in enumerate(register[identity].tolist())]
+
+
 def _linked(
-    target: Table, published: list[tuple[Any, ...]], sizes: Counter[tuple[Any, ...]]
+    target: Table, published: list[tuple[Any, ...]], sizes: Counter[tuple[Any, ...]], whose: Sequence[Any]
 ) -> tuple[dict[int, int], int | None]:
-    """Return the person of each linked record, and how many links are right if that is known."""
+    """Return the row of the register, or of the table itself, of each linked record, and how many people are right."""
     if target.register is None:
         own = Matcher(target.records, stated(target.quasi_identifiers, "quasi_identifiers"))
         unique = [index for index, row in enumerate(published) if sizes[row] == 1]
-        return {index: index for index in unique if own.people(published[index]) in ([], [index])}, None
-    if target.identity is None:
-        raise InvalidInput("a register needs identity, the column that names its people", name="identity")
+        return {
+            index: index for index in unique if {whose[one] for one in own.people(published[index])} <= {whose[index]}
+        }, None
     matcher = Matcher(target.register, stated(target.quasi_identifiers, "quasi_identifiers"))
+    people = people_of(target.register, target.identity)
     fitting = {row: matcher.people(row) for row in sizes}
     if not any(fitting.values()):
         raise InvalidInput(
             "no person of the register fits a record of the table; compare their spellings", name="register"
         )
     linked = {
-        index: fitting[row][0] for index, row in enumerate(published) if sizes[row] == 1 and len(fitting[row]) == 1
+        index: fitting[row][0]
+        for index, row in enumerate(published)
+        if sizes[row] == 1 and len({people[one] for one in fitting[row]}) == 1
     }
-    taken = Counter(linked.values())
-    linked = {index: person for index, person in linked.items() if taken[person] == 1}
+    claimed = Counter(person for person, _ in {(people[place], whose[index]) for index, place in linked.items()})
+    linked = {index: place for index, place in linked.items() if claimed[people[place]] == 1}
     right = None
     if isinstance(target.truth, list):
         if len(target.truth) != len(published):
             raise InvalidInput("truth must name the person of each record", name="truth")
-        names = target.register[target.identity]
         if not _in_both(target):
             raise InvalidInput("no identity of the register is among truth; compare their spellings", name="truth")
-        right = sum(
-            1
-            for index, person in linked.items()
-            if not is_missing(names[person]) and str(names[person]) == str(target.truth[index])
+        right = len(
+            {
+                whose[index]
+                for index, place in linked.items()
+                if not is_missing(target.truth[index]) and people[place] == str(target.truth[index])
+            }
         )
     return linked, right
 
@@ -287,26 +334,30 @@ def _texts(names: Iterable[Any]) -> set[str]:
 def _narrowing(target: Table, columns: Sequence[str]) -> tuple[Series, ...]:
     """Return how many people fit a record as one column after another is known: the median over records."""
     points = []
-    where = target.register if target.register is not None else target.records
+    where, whose = target.records, owners(target)
+    if target.register is not None:
+        where, whose = target.register, people_of(target.register, target.identity)
     for count in range(1, len(columns) + 1):
-        sizes = Counter(where.rows(columns[:count]))
-        points.append((" + ".join(columns[:count]), float(median(sizes[row] for row in where.rows(columns[:count])))))
+        rows = where.rows(columns[:count])
+        sizes = people_by_row(rows, whose)
+        points.append((" + ".join(columns[:count]), float(median(sizes[row] for row in rows))))
     return (Series("People left as more is known", "known", "people that fit (median)", tuple(points)),)
 
 
-def _combinations(records: Records, columns: Sequence[str]) -> dict[str, float]:
-    """Return the share of unique records by each combination of columns."""
+def _combinations(records: Records, columns: Sequence[str], whose: Sequence[Any]) -> dict[str, float]:
+    """Return the share of people with a unique record by each combination of columns."""
     chosen = columns[:COLUMNS_COMBINED_MAX]
     return {
-        " + ".join(names): uniqueness(records, names)
+        " + ".join(names): uniqueness(records, names, whose)
         for count in range(1, min(COMBINED_MAX, len(chosen)) + 1)
         for names in combinations(chosen, count)
     }
 
 
 def _worst(target: Table, linked: dict[int, int]) -> tuple[dict[str, Any], ...]:
-    columns, shown = target.quasi_identifiers or (), []
-    for index, person in list(linked.items())[:5]:
+    columns, shown, whose = target.quasi_identifiers or (), [], owners(target)
+    first = {whose[index]: (index, person) for index, person in reversed(linked.items())}
+    for index, person in sorted(first.values())[:5]:
         one: dict[str, Any] = {name: target.records[name][index] for name in columns}
         if target.sensitive is not None:
             one["revealed"] = target.records[target.sensitive][index]

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 from tacit.attack.confidence import Counts, clopper_pearson, epsilon_of_counts, epsilons_of_counts
 from tacit.attack.finding import Finding, Measurement, Power, ThreatModel
-from tacit.attack.guesses import roc
 from tacit.attack.kit import Outcome, Setting, attack, run
 from tacit.attack.outputs import LARGEST, Outputs, Readings, named, read
 from tacit.attack.power import of_tests
+from tacit.attack.secret_scoring import roc
 from tacit.attack.targets import Mechanism, Pair, Propose
 from tacit.privacy.errors import OutOfRange
 

@@ -54,8 +54,9 @@ class Table:
     because a record may be that of somebody else, unless `complete_register` says that everybody in the table is in the
     register. `other` is another published table about the same people.
 
-    Tables of ratings, purchases or visits have a row for each: `entity` says whose it is, `item` what, `value` how much
-    and `when` at what time; `register` then holds such rows with the `identity` in the place of the entity, and `truth`
+    Where a person has several rows, `entity` is the column that says whose each is, and people are counted, not rows.
+    Tables of ratings, purchases or visits have a row for each: `item` says what it is about, `value` how much and
+    `when` at what time; `register` then holds such rows with the `identity` in the place of the entity, and `truth`
     is a mapping from identities to entities.
     """
 

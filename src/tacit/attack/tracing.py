@@ -20,9 +20,9 @@ from scipy import stats
 
 from tacit.attack.confidence import best_guesses, clopper_pearson, one_run_epsilon
 from tacit.attack.finding import Measurement, Power, ThreatModel
-from tacit.attack.guesses import roc
 from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.power import of_guesses
+from tacit.attack.secret_scoring import roc
 from tacit.attack.targets import DoesNotFit, Mask, Numbers, Statistics
 
 GUESSED_SHARE: Final = 0.2

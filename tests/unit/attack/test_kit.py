@@ -17,10 +17,10 @@ import pytest
 
 import tacit
 from tacit import attack
-from tacit.attack.exchange import to_junit, to_sarif
+from tacit.attack.ci_formats import to_junit, to_sarif
 from tacit.attack.finding import Power, judge
+from tacit.attack.html_report import page
 from tacit.attack.kit import MODULES
-from tacit.attack.pages import page
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, NotFinite, OutOfRange, UnknownName, WrongType
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tacit import attack
-from tacit.attack import channels, kit
+from tacit.attack import kit, side_channels
 from tacit.attack.confidence import one_run_epsilon
 from tacit.attack.finding import Claim, Measurement, ThreatModel
 from tacit.attack.kit import Attack, Outcome, Setting
@@ -89,7 +89,9 @@ def test_times_that_do_not_depend_on_the_secret_are_no_leak(monkeypatch: pytest.
     for seed in range(NULLS):
         random, ticks = np.random.default_rng(1_000 + seed), count()
         clock = np.cumsum(random.exponential(size=1_000)).tolist()
-        monkeypatch.setattr(channels.time, "perf_counter", lambda clock=clock, ticks=ticks: clock[next(ticks) % 1_000])
+        monkeypatch.setattr(
+            side_channels.time, "perf_counter", lambda clock=clock, ticks=ticks: clock[next(ticks) % 1_000]
+        )
         alarms += (attack.run("timing", timed_target(lambda _: None), 1.0, seed=seed).lower_bound or 0.0) > 0
     assert alarms <= ALARMS_MAX
 

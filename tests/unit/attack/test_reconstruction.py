@@ -9,7 +9,7 @@ import pytest
 
 from bench.attacks.data import BLOCK
 from tacit import attack
-from tacit.attack.decoding import Subsets, decode, predicted_recovery
+from tacit.attack.linear_reconstruction import Subsets, decode, predicted_recovery
 from tacit.attack.table_reconstruction import Published, PublishedTables, conflict, databases
 from tacit.privacy.errors import InvalidInput
 

@@ -121,6 +121,59 @@ def test_people_at_risk_are_counted_among_those_in_both_lists() -> None:
     assert (found.verdict, found.lower_bound) == ("violates", 1.0)
 
 
+def test_people_with_several_rows_are_counted_once() -> None:
+    """Each of 1,000 patients has four equal rows: as rows nobody is unique, as people everybody is."""
+    rows = {"patient": np.repeat(np.arange(1000), 4).tolist(), "born": np.repeat(np.arange(1000), 4).tolist()}
+    by_rows = attack.run("linkage", attack.Table(rows, quasi_identifiers=["born"]), attack.Claim(risk=0.05))
+    assert "each record is of another person" in " ".join(by_rows.assumptions)
+    by_people = attack.run(
+        "linkage", attack.Table(rows, quasi_identifiers=["born"], entity="patient"), attack.Claim(risk=0.05)
+    )
+    assert (by_people.verdict, by_people.lower_bound, by_people.assumptions) == ("violates", 1.0, ())
+    assert by_people.details["people"] == 1000
+    assert {one.name: one.value for one in by_people.measurements}["smallest group (k-anonymity)"] == 1
+    assert len({one["born"] for one in by_people.worst}) == 5
+
+
+def test_equal_rows_of_several_people_are_no_link() -> None:
+    rows = {"patient": [1, 1, 2, 2, 3], "born": [70, 70, 70, 70, 71]}
+    found = attack.run("linkage", attack.Table(rows, quasi_identifiers=["born"], entity="patient"))
+    assert found.lower_bound == pytest.approx(1 / 3)
+    assert {one.name: one.value for one in found.measurements}["share of people with a unique record"] == 1 / 3
+
+
+@pytest.mark.parametrize("entity", [None, "patient"])
+def test_several_records_and_entries_of_one_person_link_to_that_person(entity: str | None) -> None:
+    """Ann has two equal records and two entries in the register, Bob one of each."""
+    target = attack.Table(
+        {"born": [70, 70, 71], "patient": [1, 1, 2]}, quasi_identifiers=["born"], entity=entity,
+        truth=["Ann", "Ann", "Bob"], register={"born": [70, 70, 71], "name": ["Ann", "Ann", "Bob"]}, identity="name",
+    )  # fmt: skip
+    found = attack.run("linkage", target, attack.Claim(risk=0.5))
+    assert (found.verdict, found.lower_bound) == ("violates", 1.0)
+    assert found.details["linked"] == 2
+
+
+def test_values_of_people_with_several_rows_are_counted_by_person() -> None:
+    """Ann's ten visits have two diagnoses in groups of her own; ten others, alike, have one visit each."""
+    rows = {
+        "who": ["Ann"] * 10 + [f"x{one}" for one in range(10)],
+        "age": [*range(10), *([50] * 10)],
+        "ill": ["flu"] * 10 + ["flu", "hiv"] * 5,
+    }
+    table = attack.Table(rows, quasi_identifiers=["age"], sensitive="ill", entity="who")
+    assert attack.run("attribute_linkage", table).lower_bound == pytest.approx(1 / 11)
+
+
+def test_a_value_of_one_of_several_records_is_a_right_one() -> None:
+    target = attack.Table(
+        {"age": [30, 30, 31], "zip": [1, 2, 3], "ill": ["flu", "hiv", "flu"]}, quasi_identifiers=["age", "zip"],
+        sensitive="ill", truth=["Ann", "Ann", "Bob"], identity="name",
+        register={"age": [30, 31], "zip": [1, 3], "name": ["Ann", "Bob"]},
+    )  # fmt: skip
+    assert attack.run("attribute_linkage", target, attack.Claim(risk=0.5)).lower_bound == 1.0
+
+
 def test_values_that_one_table_alone_gives_away_are_a_share_of_those_who_fit_it() -> None:
     register = {"name": ["a", "b", "c"], "q": ["a", "b", "b"]}
     other = attack.Table({"q": ["a", "b"], "s": ["x", "z"]}, quasi_identifiers=["q"], sensitive="s")

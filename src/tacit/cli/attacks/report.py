@@ -19,7 +19,7 @@ from tacit.privacy.errors import InvalidInput, StorageUnavailable, TacitError
 
 if TYPE_CHECKING:
     from tacit.attack import Finding
-    from tacit.attack.exchange import FailedAttack
+    from tacit.attack.ci_formats import FailedAttack
 
 EXIT_FOUND: Final = 1
 """The exit code for a finding that --fail-on names."""
@@ -168,8 +168,8 @@ class Report:
 
     def write(self, findings: Sequence[Finding], failed: Sequence[Failed]) -> list[TacitError]:
         """Write the files of the findings, and return the errors of those that could not be written."""
-        from tacit.attack.exchange import to_junit, to_sarif
-        from tacit.attack.pages import page
+        from tacit.attack.ci_formats import to_junit, to_sarif
+        from tacit.attack.html_report import page
 
         writers: list[tuple[Path | None, Callable[[], str]]] = [
             (self.files.html, lambda: page(findings)),
@@ -211,7 +211,7 @@ class Failed:
 
     def without_text(self) -> FailedAttack:
         """Return what may be written to a file."""
-        from tacit.attack.exchange import FailedAttack
+        from tacit.attack.ci_formats import FailedAttack
 
         return FailedAttack(self.target, self.attack, self.code, self.sentence, self.exit_code)
 
@@ -291,7 +291,7 @@ def _show(screen: Screen, findings: Sequence[Finding], kept: str | None) -> None
 
 
 def _facts(one: Finding, kept: str | None) -> list[Fact]:
-    from tacit.attack.pages import figures
+    from tacit.attack.html_report import figures
 
     found = [Fact("verdict", str(one.verdict), is_answer=True), Fact("", one.reason)]
     if one.lower_bound is not None:

@@ -406,7 +406,7 @@ TABLE: Final = TargetKind(
         TargetOption("identity", "text", "Column of the register that names a person."),
         TargetOption("truth", "text", "Column with whose record it is, used for scoring alone."),
         TargetOption("other", "file", "File with another published table about the same people."),
-        TargetOption("entity", "text", "Column with whose rating, purchase or visit a row is."),
+        TargetOption("entity", "text", "Column with whose row it is; a person with several rows is counted once."),
         TargetOption("item", "text", "Column with what was rated, bought or visited."),
         TargetOption("value", "text", "Column with how much."),
         TargetOption("when", "text", "Column with the day."),

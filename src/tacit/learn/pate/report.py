@@ -51,7 +51,7 @@ from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy.errors import OutOfRange, WrongType
 from tacit.privacy.events import Approximate, Event
 from tacit.privacy.figures import at_most
-from tacit.privacy.numbers import exact, failure_probability, level_of, parameter
+from tacit.privacy.numbers import DEFAULT_LEVEL, exact, failure_probability, level_of, parameter
 
 GRID: Final = Fraction(1, 2**20)
 """The grid of the released bound, in units of Rényi divergence."""
@@ -93,7 +93,7 @@ class SanitisedReport:
     sigma: float
     beta: float
     scale_sigma: float = 8.0
-    level: float = 0.95
+    level: float = DEFAULT_LEVEL
 
     def __post_init__(self) -> None:
         for name in ("order", "sigma", "beta", "scale_sigma"):

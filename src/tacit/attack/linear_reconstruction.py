@@ -19,9 +19,9 @@ from scipy import optimize, sparse, stats
 from scipy.sparse.linalg import LinearOperator, cg
 
 from tacit.attack.finding import Measurement, Series, ThreatModel
-from tacit.attack.guesses import parts_of_epsilon, score, simulated, twins, worst
 from tacit.attack.kit import Outcome, Setting, attack
 from tacit.attack.power import Share
+from tacit.attack.secret_scoring import parts_of_epsilon, score, simulated, twins, worst
 from tacit.attack.targets import DoesNotFit, Interface, Mask, Numbers, QueryInterface, Question
 
 PAPER: Final = "Dinur, Nissim 2003; least squares: Dwork, McSherry, Talwar 2007; Cohen, Nissim 2018"

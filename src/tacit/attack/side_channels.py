@@ -15,10 +15,10 @@ import numpy as np
 
 from tacit.attack.confidence import clopper_pearson, epsilon_of_counts
 from tacit.attack.finding import Measurement, Power, ThreatModel
-from tacit.attack.guesses import roc
 from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.mechanism_audit import find_event
 from tacit.attack.power import of_tests
+from tacit.attack.secret_scoring import roc
 from tacit.attack.targets import DoesNotFit, Interface, QueryInterface, Question
 from tacit.privacy.errors import Cancelled, TacitError
 
