@@ -19,7 +19,7 @@ from tacit.ledger.filters import Filter, filter_of
 from tacit.ledger.journal import Record
 from tacit.ledger.permits import Permit, Scope
 from tacit.ledger.rows import ScopeRow
-from tacit.privacy.errors import BudgetExceeded
+from tacit.privacy.errors import BudgetExceeded, UnknownName
 from tacit.privacy.events import Event, from_dict
 from tacit.privacy.units import Relation
 
@@ -121,6 +121,9 @@ class LedgerBudget(Budget):
         return self._ledger.open_notes(self.scope.dataset)
 
     def note(self, permit: Permit | str) -> str:
+        """Return the last note of a release that this data set paid for; raise UnknownName for one of another."""
+        if (paid := self._ledger.permit(permit)).dataset != self.scope.dataset:
+            raise UnknownName(f"permit {paid.id} was charged to another data set than {self.scope.dataset}")
         return self._ledger.note(permit)
 
     def commit(

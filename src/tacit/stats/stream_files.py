@@ -26,7 +26,7 @@ from typing import Any, Final
 import numpy as np
 
 from tacit.privacy.arrays import Whole
-from tacit.privacy.errors import EngineFailed, InvalidInput
+from tacit.privacy.errors import EngineFailed, InvalidInput, NameTaken
 from tacit.storage.files import sync
 
 MAGIC: Final = b"tacit running total 2\n"
@@ -175,9 +175,9 @@ class StateFile:
         self._closing()
 
 
-def already_exists(path: Path) -> InvalidInput:
+def already_exists(path: Path) -> NameTaken:
     """Return the error for a path at which there is a file already."""
-    return InvalidInput(f"{path} exists already; continue it with RunningCount.open", name="path", value=path)
+    return NameTaken(f"{path} exists already; continue it with RunningCount.open", name="path", value=path)
 
 
 def _damaged() -> InvalidInput:

@@ -128,7 +128,7 @@ def test_a_terminal_is_asked(question: tuple[str, ...], clinic: str, monkeypatch
     assert spent(clinic) == 0
     code, shown = typist.runs(*words, types=["y"])
     assert code == 0
-    assert "±" in shown
+    assert "±" in shown or re.search(r"\d to \d", shown), shown  # the interval of a mean may be skewed
     assert spent(clinic) == pytest.approx(6)
     code, shown = typist.runs(*words)
     assert code == 0
