@@ -6,48 +6,43 @@ noise on counts is the two-sided geometric. The right guesses of a plan are domi
 probability, and a plan refutes the claim if so many would occur with probability 1 % at most.
 
 What a plan could notice is stated beside its share: the least epsilon at which a curator that claims epsilon 1 would be
-refuted with probability 90 %, in closed form for single counts, otherwise by simulation of the plan with noise of
-that epsilon. Plans that divide epsilon among many questions notice nothing but gross faults. Only plans that notice
-epsilon 3 or less have a goal.
+refuted with probability 90 % (`tacit.attack.power`), for single counts by all runs together, for an attack of the kit
+by one run, as its finding says. Plans that divide epsilon among many questions notice nothing but gross faults. Only
+plans that notice epsilon 3 or less have a goal.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
-from scipy import stats
 
 from bench.attacks.private import interface
 from bench.results import Result
 from tacit import attack
 from tacit.attack.confidence import clopper_pearson
-from tacit.attack.linear_reconstruction import Subsets, decode
-from tacit.attack.power import EPSILON_MAX, accuracy, least_noticed
-from tacit.attack.targets import Mask, Numbers, Question
+from tacit.attack.power import EPSILON_MAX, accuracy, of_guesses, right_needed
+from tacit.attack.targets import Question
 
 EPSILON: Final = 1.0
 ERROR: Final = 0.01
 """The probability that a curator which spends EPSILON is refuted by one plan, at most."""
 NOTICED_MAX: Final = 3.0
 """The greatest epsilon that a plan with a goal must notice."""
-REPLICATES: Final = 40
-"""How often a plan is simulated at one epsilon."""
 SINGLY: Final = "singly"
-WEIGHTS: Final[dict[str, Sequence[float]]] = {"differencing": (1.0,), "averaging": (0.6, 0.2, 0.2)}
-"""The parts of different answers in the mean that a plan takes of the count of all but one person.
-
-Of the five spellings that averaging uses, tacit knows three as the same question, and repeats its answer.
-"""
 
 
 def refuted_from(guesses: int) -> int:
     """Return the least number of right guesses that refutes EPSILON; above all guesses if none does."""
-    return int(stats.binom.isf(ERROR, guesses, accuracy(EPSILON))) + 1
+    return right_needed(EPSILON, 0.0, 1 - ERROR, secrets=guesses, guesses=guesses)
+
+
+def noticed_singly(counts: int, guesses: int) -> float | None:
+    """Return the least epsilon that guesses notice where each is by one of so many counts; None if none is noticed."""
+    claim = attack.Claim(EPSILON)
+    return of_guesses(claim, 1 - ERROR, lambda one: accuracy(one / counts), secrets=guesses, guesses=guesses)
 
 
 @dataclass(frozen=True)
@@ -68,6 +63,8 @@ class Outcome:
     counts: int
     guesses: int
     right: int
+    noticed: float | None
+    """The least epsilon that would have been refuted with probability 90 %; None if none would."""
 
     @property
     def label(self) -> str:
@@ -81,51 +78,6 @@ class Outcome:
     def is_refuted(self) -> bool:
         """Whether so many right guesses refute EPSILON."""
         return self.right >= refuted_from(self.guesses)
-
-    @cached_property
-    def noticed(self) -> float | None:
-        """The least epsilon that would have been refuted with probability 90 %; None if none would."""
-        return least_noticed(self.power, EPSILON)
-
-    def power(self, epsilon: float) -> float:
-        """Return the probability that a curator with the noise of another epsilon is refuted."""
-        least = refuted_from(self.guesses)
-        if self.plan.attack == SINGLY:
-            return float(stats.binom.sf(least - 1, self.guesses, accuracy(epsilon / self.counts)))
-        random = np.random.default_rng(0)
-        found = [sum(self._simulated(epsilon, random) for _ in range(self.plan.runs)) for _ in range(REPLICATES)]
-        return float(np.mean([right >= least for right in found]))
-
-    def _simulated(self, epsilon: float, random: np.random.Generator) -> int:
-        """Return how many secrets one run guesses right where all counts together have the noise of an epsilon."""
-        people = self.guesses // self.plan.runs
-        secrets = random.integers(0, 2, people).astype(bool)
-        noise = partial(_geometric, epsilon / self.counts, random)
-        if self.plan.attack in WEIGHTS:
-            found = _differenced(secrets, WEIGHTS[self.plan.attack], noise)
-        else:
-            found = _decoded(secrets, Subsets.drawn(self.counts, people, random), noise)
-        return int((found == secrets).sum())
-
-
-Draw = Callable[[int], Numbers]
-"""Returns so many values of noise."""
-
-
-def _decoded(secrets: Mask, subsets: Subsets, noise: Draw) -> Mask:
-    return decode(subsets, subsets.sums(secrets) + noise(len(subsets))) > 0.5
-
-
-def _differenced(secrets: Mask, weights: Sequence[float], noise: Draw) -> Mask:
-    """Guess by differences from the count of everybody, which has one answer however often it is asked."""
-    others = sum(weight * noise(len(secrets)) for weight in weights)
-    return np.asarray(secrets + noise(1) - others > 0.5)
-
-
-def _geometric(epsilon: float, random: np.random.Generator, size: int) -> Numbers:
-    """Return two-sided geometric noise."""
-    ones, others = (random.geometric(-math.expm1(-epsilon), size) for _ in range(2))
-    return np.asarray(ones - others, dtype=np.float64)
 
 
 QUICK: Final = (
@@ -150,7 +102,7 @@ def curator(quick: bool) -> Iterator[Result]:
     """Attack tacit's own curator by each plan."""
     plans, refuted, strong = QUICK if quick else FULL, 0, 0
     for plan in plans:
-        outcome = _attacked(plan)
+        outcome = attacked(plan)
         refuted += outcome.is_refuted
         strong += outcome.noticed is not None and outcome.noticed <= NOTICED_MAX
         yield from judged(outcome)
@@ -173,8 +125,10 @@ def judged(outcome: Outcome) -> Iterator[Result]:
         yield Result(f"{label}: least epsilon that is noticed", noticed, "epsilon")
 
 
-def _attacked(plan: Plan) -> Outcome:
+def attacked(plan: Plan) -> Outcome:
+    """Run a plan on new curators."""
     right = guesses = counts = 0
+    noticed = None
     for seed in range(plan.runs):
         with interface(plan.people, EPSILON) as target:
             if plan.attack == SINGLY:
@@ -183,8 +137,9 @@ def _attacked(plan: Plan) -> Outcome:
                 found = attack.run(plan.attack, target, EPSILON, seed=seed)
                 asked, counts = int(found.details["people"]), found.threat_model.queries
                 hits = round(found.measurements[0].value * asked)
+                noticed = None if found.power is None else found.power.least_epsilon
         right, guesses = right + hits, guesses + asked
-    return Outcome(plan, counts, guesses, right)
+    return Outcome(plan, counts, guesses, right, noticed_singly(counts, guesses) if plan.attack == SINGLY else noticed)
 
 
 def _guess_singly(target: attack.QueryInterface, seed: int) -> int:

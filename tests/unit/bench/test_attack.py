@@ -13,6 +13,7 @@ from scipy import stats
 from bench import peers
 from bench.attacks import audits, data, interfaces, linkage, private
 from bench.attacks.interfaces import FULL, QUICK, SINGLY, Outcome, Plan
+from tacit import attack
 from tacit.attack.power import POWER
 
 
@@ -83,31 +84,41 @@ def test_a_claim_is_refuted_by_chance_in_one_run_of_a_hundred_at_most() -> None:
 @pytest.mark.parametrize("plan", [QUICK[0], FULL[0]])
 def test_one_count_of_one_person_notices_epsilon_three(plan: Plan) -> None:
     assert plan.attack == SINGLY
-    fair = Outcome(plan, 1, plan.runs, round(plan.runs * interfaces.accuracy(1.0)))
-    assert fair.noticed is not None
-    assert fair.noticed < interfaces.NOTICED_MAX
-    assert fair.power(fair.noticed) == pytest.approx(POWER, abs=0.02)
+    noticed, least = interfaces.noticed_singly(1, plan.runs), interfaces.refuted_from(plan.runs)
+    assert noticed is not None
+    assert noticed < interfaces.NOTICED_MAX
+    power = stats.binom.sf(least - 1, plan.runs, interfaces.accuracy(noticed))
+    assert power == pytest.approx(POWER, abs=0.02)
+    fair = Outcome(plan, 1, plan.runs, round(plan.runs * interfaces.accuracy(1.0)), noticed)
     assert next(interfaces.judged(fair)).met
-    leaky = Outcome(plan, 1, plan.runs, math.ceil(plan.runs * interfaces.accuracy(3.0)))
+    leaky = Outcome(plan, 1, plan.runs, math.ceil(plan.runs * interfaces.accuracy(3.0)), noticed)
     assert leaky.is_refuted
     assert not next(interfaces.judged(leaky)).met
 
 
-def test_plans_that_would_miss_epsilon_twenty_have_no_goal() -> None:
-    plans = {"reconstruction": (16, 161), "differencing": (30, 60), "averaging": (30, 600), "linear_sql": (16, 65)}
-    for name, (people, counts) in plans.items():
-        outcome = Outcome(Plan(name, people, 1), counts, people, people // 2)
-        assert outcome.label == f"{name}, {people} people, {counts} counts, 1 run"
-        assert outcome.noticed is not None
-        assert outcome.noticed > 20
-        share, low, high, noticed = interfaces.judged(outcome)
-        assert share.goal is None
-        assert low.value < share.value < high.value
-        assert noticed.value == outcome.noticed
+def test_what_an_attack_of_the_kit_notices_is_what_its_finding_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, findings = attack.run, list[attack.Finding]()
+
+    def noted(*words: Any, **settings: Any) -> attack.Finding:
+        findings.append(run(*words, **settings))
+        return findings[-1]
+
+    monkeypatch.setattr(attack, "run", noted)
+    outcome = interfaces.attacked(Plan("differencing", 12, 1))
+    (found,) = findings
+    assert found.power is not None
+    assert outcome.noticed == found.power.least_epsilon
+    assert outcome.noticed is not None
+    assert outcome.noticed > 20
+    assert outcome.label == "differencing, 12 people, 24 counts, 1 run"
+    share, low, high, noticed = interfaces.judged(outcome)
+    assert share.goal is None  # it would miss epsilon 20
+    assert low.value < share.value < high.value
+    assert noticed.value == outcome.noticed
 
 
 def test_three_guesses_notice_nothing() -> None:
-    outcome = Outcome(Plan(SINGLY, 1, 3), 1, 3, 3)
+    outcome = Outcome(Plan(SINGLY, 1, 3), 1, 3, 3, interfaces.noticed_singly(1, 3))
     assert outcome.noticed is None
     assert not outcome.is_refuted
     assert [result.goal for result in interfaces.judged(outcome)] == [None] * 4
