@@ -24,7 +24,7 @@ from bench.results import Result
 from tacit import attack
 from tacit.attack.confidence import clopper_pearson
 from tacit.attack.power import EPSILON_MAX, accuracy, of_guesses, right_needed
-from tacit.attack.targets import Question
+from tacit.attack.query_interface import Question
 
 EPSILON: Final = 1.0
 ERROR: Final = 0.01

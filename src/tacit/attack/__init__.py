@@ -8,7 +8,8 @@ here reaches an engine, a ledger or a table. What the truth is, for scoring, the
 from tacit.attack.finding import Claim, Finding, Verdict
 from tacit.attack.kit import attacks, run, suite
 from tacit.attack.mechanism_audit import audit
-from tacit.attack.targets import Mechanism, Model, QueryInterface, Statistics, Table, neighbouring_lists
+from tacit.attack.query_interface import QueryInterface
+from tacit.attack.targets import Mechanism, Model, Statistics, Table, neighbouring_lists
 from tacit.attack.training_targets import Synthetic, Updates
 
 __all__ = [

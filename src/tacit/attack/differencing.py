@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from tacit.attack.finding import Measurement, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.linear_reconstruction import Subsets, decode, decoded_share, linear_estimates
+from tacit.attack.query_interface import Interface, QueryInterface, Question
 from tacit.attack.secret_scoring import exact_counts, score, simulated, twins, worst
-from tacit.attack.targets import DoesNotFit, Interface, Mask, Numbers, QueryInterface, Question
+from tacit.attack.targets import DoesNotFit, Mask, Numbers
 
 TARGETS: Final = (30, 100, 500)
 """How many people are attacked, by effort."""
@@ -86,7 +87,7 @@ def _differences(target: QueryInterface, setting: Setting, repeats: int) -> Outc
         raise DoesNotFit(
             "the interface answered too few queries to attack one person",
             name="target",
-            refusal=interface.refusal,
+            refused=interface.refused,
         )
     people, used = people[:done], questions[: 2 * repeats * done]
 
@@ -202,7 +203,7 @@ def decode_sql(target: QueryInterface, setting: Setting) -> Outcome:
         raise DoesNotFit(
             "the interface answered too few queries for a reconstruction",
             name="target",
-            refusal=interface.refusal,
+            refused=interface.refused,
         )
     subsets = Subsets.of(np.array([one.people for one in questions[: len(answers)]]))
 

@@ -29,7 +29,8 @@ from tacit.attack.finding import (
     Verdict,
     judge,
 )
-from tacit.attack.targets import DoesNotFit, QueryInterface
+from tacit.attack.query_interface import QueryInterface
+from tacit.attack.targets import DoesNotFit
 from tacit.privacy.arguments import instances
 from tacit.privacy.errors import Cancelled, InvalidInput, OutOfRange, UnknownName
 from tacit.privacy.numbers import DEFAULT_LEVEL, inside_unit_interval, whole

@@ -21,8 +21,9 @@ from scipy.sparse.linalg import LinearOperator, cg
 from tacit.attack.finding import Measurement, Series, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack
 from tacit.attack.power import Share
+from tacit.attack.query_interface import Interface, QueryInterface, Question
 from tacit.attack.secret_scoring import parts_of_epsilon, score, simulated, twins, worst
-from tacit.attack.targets import DoesNotFit, Interface, Mask, Numbers, QueryInterface, Question
+from tacit.attack.targets import DoesNotFit, Mask, Numbers
 
 PAPER: Final = "Dinur, Nissim 2003; least squares: Dwork, McSherry, Talwar 2007; Cohen, Nissim 2018"
 COUNTS_EACH: Final = 10
@@ -221,7 +222,7 @@ def _decoded(target: QueryInterface, setting: Setting, each: int, solve: Solve) 
         raise DoesNotFit(
             f"the interface answered {len(answers)} of {wanted} queries, too few for a reconstruction",
             name="target",
-            refusal=interface.refusal,
+            refused=interface.refused,
         )
     asked = subsets.first(len(answers))
     point = solve(asked, answers)
@@ -283,7 +284,7 @@ def exhaust(target: QueryInterface, setting: Setting) -> Outcome:
     interface = target.open(setting.random, len(every) - 1)
     answers = interface.counts(Question(one) for one in every[1:])
     if len(answers) < len(every) - 1:
-        raise DoesNotFit("the interface refused to answer all subsets", name="target", refusal=interface.refusal)
+        raise DoesNotFit("the interface refused to answer all subsets", name="target", refused=interface.refused)
     sums = every[1:].astype(np.float64) @ every.T
 
     def fitting(found: Numbers) -> Mask:

@@ -29,7 +29,8 @@ from tacit.attack.confidence import clopper_pearson, one_run_epsilon
 from tacit.attack.finding import Measurement, Power, RocPoint
 from tacit.attack.kit import Setting
 from tacit.attack.power import Share, of_guesses
-from tacit.attack.targets import Interface, Mask, Numbers, Question
+from tacit.attack.query_interface import Interface, Question
+from tacit.attack.targets import Mask, Numbers
 
 ROC_RATES: Final = (0.001, 0.01, 0.1, 0.5)
 """The rates of wrong accusations at which the rates of right ones are reported."""

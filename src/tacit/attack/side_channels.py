@@ -18,8 +18,9 @@ from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.mechanism_audit import find_event
 from tacit.attack.power import of_tests
+from tacit.attack.query_interface import Interface, QueryInterface, Question
 from tacit.attack.secret_scoring import roc
-from tacit.attack.targets import DoesNotFit, Interface, QueryInterface, Question
+from tacit.attack.targets import DoesNotFit
 from tacit.privacy.errors import Cancelled, TacitError
 
 PEOPLE: Final = (60, 100, 400)
@@ -75,7 +76,7 @@ def measure_times(target: QueryInterface, setting: Setting) -> Outcome:
         times[value].append(time.perf_counter() - begun_s)
     ones, others = np.array(times[True]), np.array(times[False])
     if min(len(ones), len(others)) < 4:
-        raise DoesNotFit("the interface answered too few queries", name="target", refusal=interface.refusal)
+        raise DoesNotFit("the interface answered too few queries", name="target", refused=interface.refused)
     half_ones, half_others = len(ones) // 2, len(others) // 2
     event = find_event(ones[:half_ones], others[:half_others], 0.0, setting.confidence)
     hits, alarms = event.contains(ones[half_ones:]), event.contains(others[half_others:])
@@ -98,6 +99,7 @@ def provoke_errors(target: QueryInterface, setting: Setting) -> Outcome:
     interface = target.open(
         setting.random, 2 * len(PROVOCATIONS) + 2 * setting.scaled(*PEOPLE), 2 * len(PROVOCATIONS) + 8
     )
+    interface.ends_at_refusal = False
     with_secret, without = _people(interface, setting)
     kinds: dict[str, int] = {}
 
@@ -120,7 +122,7 @@ def provoke_errors(target: QueryInterface, setting: Setting) -> Outcome:
         outcomes[value].append(failed)
     hits, alarms = (np.array(outcomes[value]) for value in (True, False))
     if min(len(hits), len(alarms)) < 3 or ANSWERED not in kinds:
-        raise DoesNotFit("the interface answered too few queries", name="target", refusal=interface.refusal)
+        raise DoesNotFit("the interface answered too few queries", name="target", refused=interface.refused)
     return _outcome(interface, setting, hits, alarms, "whether a query fails", (), {"outcomes": kinds})
 
 
@@ -139,7 +141,6 @@ def _outcome_class(interface: Interface, question: Question) -> str | None:
         return type(error).__name__
     if interface.is_exhausted:
         return None
-    interface.refusal = ""  # a refusal of one question ends nothing
     return ANSWERED if answered else "refused"
 
 
@@ -195,7 +196,7 @@ def compare_spellings(target: QueryInterface, setting: Setting) -> Outcome:
         if (answer := interface.count(Question(everybody, one, is_written=bool(one)))) is not None
     ]
     if len(answers) < 2:
-        raise DoesNotFit("the interface answered too few queries", name="target", refusal=interface.refusal)
+        raise DoesNotFit("the interface answered too few queries", name="target", refused=interface.refused)
     return Outcome(
         ThreatModel("queries in SQL", "nothing", interface.asked),
         (

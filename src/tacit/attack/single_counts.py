@@ -17,7 +17,8 @@ from tacit.attack.confidence import clopper_pearson, one_run_epsilon
 from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack
 from tacit.attack.power import laplace_accuracy, of_guesses
-from tacit.attack.targets import DoesNotFit, QueryInterface, Question
+from tacit.attack.query_interface import QueryInterface, Question
+from tacit.attack.targets import DoesNotFit
 
 RUNS: Final = (40, 100, 400)
 """How many interfaces are made, by effort."""
@@ -40,7 +41,7 @@ def count_singly(target: QueryInterface, setting: Setting) -> Outcome:
         person[setting.random.integers(target.people)] = True
         answer = interface.count(Question(person))
         if answer is None:
-            raise DoesNotFit("the interface answered too few queries", name="target", refusal=interface.refusal)
+            raise DoesNotFit("the interface answered too few queries", name="target", refused=interface.refused)
         guessed[index], truth[index] = answer > 0.5, interface.truth[person][0]
 
     def bound(right: int) -> float:

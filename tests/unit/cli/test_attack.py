@@ -19,7 +19,14 @@ from tacit.cli.attacks.targets import read_records
 from tacit.cli.backends import open_access
 from tacit.curator import Curator, self_audit
 from tacit.ledger import kept_findings
-from tacit.privacy.errors import InvalidInput, NotPermitted, StorageUnavailable
+from tacit.privacy.errors import (
+    BudgetExceeded,
+    InvalidInput,
+    NotPermitted,
+    ShowsUnits,
+    StorageUnavailable,
+    TacitError,
+)
 from tacit.privacy.tables import Kind
 
 PEOPLE = 60
@@ -155,6 +162,25 @@ def test_a_folder_is_attacked_within_an_epsilon_and_the_finding_is_kept(
     )
     with Curator(folder) as curator:
         assert curator.budget("clinic").spent().epsilon <= 1.0 + 1e-9
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_refusal_of_the_curator_keeps_its_code_and_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for error in (ShowsUnits("the answer would be about one person"), BudgetExceeded("nothing is left")):
+
+        def refuse(*_: object, refusal: TacitError = error, **__: object) -> None:
+            raise refusal
+
+        monkeypatch.setattr(Curator, "sql", refuse)
+        for name in ("differencing", "errors", "timing", "reconstruction", "consistency"):
+            assert run(["attack", name, *QUERY, "--epsilon", "1", "--junit", "j.xml"]) == 3
+            err = capsys.readouterr().err
+            assert f"tacit: {error.code} the interface answered " in err
+            assert f": {error.message}\n" in err
+            (failed,) = ElementTree.parse("j.xml").getroot().iter("error")
+            assert error.message not in str(failed.attrib)
 
 
 def test_an_interrupted_attack_on_a_table_called_stats_does_not_say_that_nothing_was_charged(
