@@ -82,7 +82,12 @@ def no_finding(finding_id: str) -> UnknownName:
 def list_findings(
     transaction: LedgerTransaction, datasets: Sequence[str] | None, permit: str | None, first: int, limit: int | None
 ) -> list[KeptFinding]:
-    """Return findings from record number `first` on, the oldest first; None stands for all data sets or permits."""
+    """Return findings from record number `first` on, the oldest first; None stands for all data sets or permits.
+
+    Raises UnknownName for a data set that the ledger does not know.
+    """
+    for name in datasets or ():
+        transaction.dataset(name)
     places = (None,) if datasets is None else datasets
     rows = (row for place in places for row in transaction.rows.findings(place))
     chosen = [row.record for row in rows if row.record >= first and permit in (None, row.permit)]

@@ -327,7 +327,12 @@ def test_findings_are_the_same_here_and_there_and_no_person_is_sent(
     monkeypatch.setattr(aude._transport, "get_list", two_at_once(aude))
     assert aude.findings() == aude.findings("visits") == place.curator.findings() == [kept, *more]
     assert aude.findings(permit=release.permit) == [kept, more[0]]
-    assert aude.findings("nowhere") == []
+    refusals = []
+    for source in (aude, place.curator):
+        with pytest.raises(UnknownName) as refused_name:
+            source.findings("nowhere")
+        refusals.append(refused_name.value.message)
+    assert refusals[0] == refusals[1]
     for refused in (ana.findings, lambda: ana.keep_finding(found)):
         with pytest.raises(NotPermitted):
             refused()

@@ -51,7 +51,8 @@ def test_a_finding_about_a_release_is_kept_beside_its_permit_and_read_back(curat
     assert (kept.dataset, kept.permit, kept.by) == ("visits", release.permit.id, "olga")
     assert kept.finding == found.without_people()
     assert curator.findings() == curator.findings("visits") == curator.findings(permit=release.permit) == [kept]
-    assert curator.findings("labs") == []
+    with pytest.raises(UnknownName, match="labs has no budget"):
+        curator.findings("labs")
     curator.ledger.verify(full=True)
 
 

@@ -62,6 +62,8 @@ def test_a_permit_must_be_one_of_the_data_set(ledger: Ledger) -> None:
             ledger.keep_finding(dataset, FOUND, permit=named, by="olga")
     with pytest.raises(UnknownName, match="nowhere"):
         ledger.keep_finding("nowhere", FOUND, by="olga")
+    with pytest.raises(UnknownName, match="nowhere"):
+        ledger.findings(["visits", "nowhere"])
     assert ledger.head() == head
 
 

@@ -42,7 +42,11 @@ def test_the_list_shows_what_the_caller_may_see_in_pages(clinic_place: Clinic) -
 
     assert [one["id"] for one in listed("auditor.secret", "")][-3:] == ids["secret"]
     assert {one["dataset"] for one in listed("auditor.secret", "")} == {"secret"}
-    assert listed("auditor.secret", "dataset=visits") == listed("auditor.secret", "dataset=nowhere") == []
+    refused = [clinic_place.call("auditor.secret", "GET", f"/v1/findings?dataset={one}") for one in ("visits", "none")]
+    assert [one.status_code for one in refused] == [404, 404]
+    assert refused[0].text.replace("visits", "none") == refused[1].text, (
+        "a hidden data set is refused like an absent one"
+    )
     assert listed("curator.labs", "") == []
     assert [one["id"] for one in listed("owner", "dataset=visits")][-3:] == ids["visits"]
     *_, first, _, _ = listed("owner", "dataset=secret")

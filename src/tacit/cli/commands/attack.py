@@ -360,8 +360,6 @@ def findings(
 ) -> None:
     """Show the findings that were kept in the ledger."""
     with open_source(folder, server) as source:
-        if dataset is not None and server is None:
-            source.budget(dataset).remaining()  # raises for an unknown data set
         kept = source.findings(dataset, permit)
     screen.show_list(
         "findings",

@@ -1,7 +1,7 @@
 """Routes of findings of attacks, beside the releases that they judge.
 
-A finding tells how secrets were guessed, so analysts neither read nor write any. A finding of a data set that is hidden
-from the caller, and a permit of one, are answered as if they did not exist.
+A finding tells how secrets were guessed, so analysts neither read nor write any. A data set that is hidden from the
+caller, a finding of one and a permit of one are answered as if they did not exist.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from fastapi import APIRouter, Query
 
 from tacit.ledger import KeptFinding
 from tacit.ledger.kept_findings import no_finding
+from tacit.ledger.permits import Scope
+from tacit.ledger.refusals import no_budget
 from tacit.ledger.transactions import no_permit
 from tacit.privacy.errors import UnknownName
 from tacit.server.access import Action, Resource
@@ -33,8 +35,12 @@ def list_findings(
     """Return the findings that the caller may see, oldest first, from record number `first` on."""
     caller.require_somewhere(Action.FINDING_READ)
     ledger = caller.server.curator.ledger
-    known = {scope.dataset for scope in ledger.scopes()}
-    visible = [one for one in known if dataset in (None, one) and _sees(caller, one)]
+    visible = [one for one in {scope.dataset for scope in ledger.scopes()} if _sees(caller, one)]
+    if dataset is not None:
+        if dataset not in visible:
+            caller.record(Action.FINDING_READ, Resource(dataset=dataset))
+            raise no_budget(Scope(dataset))
+        visible = [dataset]
     return [_response(one) for one in ledger.findings(visible, permit, first=first, limit=limit)]
 
 
