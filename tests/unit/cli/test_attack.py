@@ -106,6 +106,22 @@ def test_an_attack_on_files_is_judged_by_its_claim(words: tuple[str, ...], verdi
     assert found.target == words[1]
 
 
+def test_a_file_of_statistics_says_how_means_and_medians_were_rounded(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of three people of age 0 or 1 the mean is 2/3, published as 1: they are (0, 1, 1) or (1, 1, 1)."""
+    block = 'people = 3\n[attributes]\nage = {from = 0, to = 1}\n[[statistic]]\nname = "all"\ncount = 3\n'
+    block += "mean = {age = 1}\n"
+    for decimals, certain in (("", 1.0), ("decimals = 0\n", 2 / 3)):
+        (files / "rounded.toml").write_text(block + decimals)
+        Path("found.jsonl").unlink(missing_ok=True)
+        (found,) = attacked("table-reconstruction", "rounded.toml", "--risk", "0.1")
+        assert found.lower_bound == pytest.approx(certain)
+    (files / "rounded.toml").write_text(block + "decimals = -1\n")
+    assert run(["attack", "table-reconstruction", "rounded.toml"]) == 2
+    assert "decimals must be" in capsys.readouterr().err
+
+
 def test_ratings_of_a_register_are_matched_with_published_ones(files: Path) -> None:
     random = np.random.default_rng(3)
     rows = [

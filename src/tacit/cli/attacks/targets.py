@@ -231,7 +231,7 @@ def _statistics(settings: Mapping[str, Any]) -> Any:
     try:
         _require_keys(document, ("people", "attributes", "statistic", "rule"))
         for one in document["statistic"]:
-            _require_keys(one, ("name", "where", "count", "mean", "median"))
+            _require_keys(one, ("name", "where", "count", "mean", "median", "decimals"))
         for one in document.get("rule", ()):
             _require_keys(one, ("if", "then"))
         attributes = {
@@ -245,6 +245,7 @@ def _statistics(settings: Mapping[str, Any]) -> Any:
                 tuple(one["count"]) if isinstance(one.get("count"), list) else one.get("count"),
                 {name: _condition(value) for name, value in one.get("mean", {}).items()},
                 one.get("median", {}),
+                one.get("decimals"),
             )
             for one in document["statistic"]
         ]
