@@ -220,6 +220,8 @@ class Measurement:
     """The figure that theory predicts."""
     ceiling: float | None = None
     """The greatest expected figure that the claim allows."""
+    is_stopped: bool = False
+    """Whether a search stopped at its limit, so that the figure is at least the value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ def _shown(finding: Finding) -> str:
 
 def figures(one: Measurement) -> str:
     """Return a measurement beside what it is compared with, in words."""
-    parts = [_number(one.value)]
+    parts = [f"at least {_number(one.value)} (search stopped)" if one.is_stopped else _number(one.value)]
     if one.bounds is not None:
         parts.append(f"between {_number(one.bounds[0])} and {_number(one.bounds[1])}")
     compared = {"baseline": one.baseline, "predicted": one.predicted, "ceiling": one.ceiling}

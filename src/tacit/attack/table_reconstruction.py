@@ -412,8 +412,8 @@ def reconstruct_tables(target: Statistics, setting: Setting) -> Outcome:
     tables: PublishedTables = target.tables
     found = databases(tables)
     contradicting = conflict(tables) if not found.found else []
-    certain = found.certain
-    share = sum(certain.values()) / tables.people
+    certain = found.certain if found.is_complete else Counter[Record]()
+    share = certain.total() / tables.people if found.is_complete else math.nan
     most = setting.scaled(200, 1_000, 5_000)
     left_out = []
     for one in tables.statistics if len(tables.statistics) > 1 else ():
@@ -425,7 +425,7 @@ def reconstruct_tables(target: Statistics, setting: Setting) -> Outcome:
     return Outcome(
         ThreatModel("published statistics", "the domains of the attributes", len(tables.statistics)),
         (
-            Measurement("databases that fit", len(found.found)),
+            Measurement("databases that fit", len(found.found), is_stopped=not found.is_complete),
             Measurement("share of people whose record is certain", share, baseline=0.0),
         ),
         share if found.found and found.is_complete else None,
@@ -447,7 +447,15 @@ def reconstruct_tables(target: Statistics, setting: Setting) -> Outcome:
             "databases": [[list(record) for record in database] for database in found.found[:20]],
         },
         bounds="a share of people with a certain record",
+        unbounded=_unbounded(found),
     )
+
+
+def _unbounded(found: Databases) -> str:
+    """Return why nothing is known about certain records, or nothing if it is."""
+    if not found.is_complete:
+        return f"The search stopped after {len(found.found):,} databases that fit, so no record is known to be certain."
+    return "" if found.found else "The statistics contradict one another: no database fits them."
 
 
 def _assumed(statistics: Sequence[Published]) -> tuple[str, ...]:

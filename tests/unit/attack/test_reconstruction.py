@@ -9,6 +9,8 @@ import pytest
 
 from bench.attacks.data import BLOCK
 from tacit import attack
+from tacit.attack import table_reconstruction
+from tacit.attack.html_report import figures
 from tacit.attack.linear_reconstruction import Subsets, decode, predicted_recovery
 from tacit.attack.table_reconstruction import Published, PublishedTables, conflict, databases
 from tacit.privacy.errors import InvalidInput
@@ -119,6 +121,26 @@ AGES = {"age": range(100), "sex": ["F", "M"]}
 def test_malformed_statistics_are_refused(make: Callable[[], object]) -> None:
     with pytest.raises(InvalidInput):
         make()
+
+
+def test_a_search_that_stopped_says_at_least_and_calls_no_record_certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_reconstruction, "databases", lambda tables, most=3: databases(tables, most))
+    ages = PublishedTables(2, {"age": range(9)}, [Published("all", {}, 2), Published("young", {"age": (0, 1)}, 1)])
+    found = attack.run("table_reconstruction", attack.Statistics.of_tables(ages), attack.Claim(risk=0.1))
+    count, certain = found.measurements
+    assert figures(count) == "at least 3 (search stopped)"
+    assert figures(certain) == "none"
+    assert (found.lower_bound, found.worst) == (None, ())
+    assert "search stopped after 3 databases" in found.reason
+    assert "at least 3 (search stopped)" in found.to_html()
+    assert attack.Finding.from_json(found.to_json()).measurements[0].is_stopped
+
+
+def test_statistics_that_contradict_one_another_are_called_so() -> None:
+    ages = PublishedTables(2, {"age": range(3)}, [Published("all", {}, 2), Published("old", {"age": 2}, (3, 3))])
+    found = attack.run("table_reconstruction", attack.Statistics.of_tables(ages), attack.Claim(risk=0.1))
+    assert found.measurements[0].value == 0
+    assert "contradict one another" in found.reason
 
 
 def test_a_rounded_mean_is_certain_only_where_its_interval_says_so() -> None:
