@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import duckdb
@@ -15,7 +16,8 @@ import pytest
 from tacit.attack import Claim, Finding
 from tacit.cli.app import run
 from tacit.cli.attacks import queries
-from tacit.cli.attacks.targets import read_records
+from tacit.cli.attacks.files import read_records
+from tacit.cli.attacks.targets import KINDS
 from tacit.cli.backends import open_access
 from tacit.curator import Curator, self_audit
 from tacit.ledger import kept_findings
@@ -155,6 +157,50 @@ def test_means_tell_who_is_in_the_group(files: Path) -> None:
         "tracing", "means.csv", "--members", "members.csv", "--outsiders", "outsiders.csv", "--epsilon", "0.1"
     )
     assert found.verdict == "violates"
+
+
+def written(path: Path, columns: str, rows: Any) -> None:
+    path.write_text(columns + "\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize(("copied", "verdict"), [(True, "violates"), (False, "consistent")])
+def test_synthetic_records_of_files_are_compared_as_numbers(files: Path, copied: bool, verdict: str) -> None:
+    """A generator that moves the real ages by 1 memorises; one that draws anew does not."""
+    random = np.random.default_rng(5)
+    real, control, fresh = (
+        np.column_stack([random.permutation(100_000)[:300], [f"0{random.integers(3)}" for _ in range(300)]])
+        for _ in range(3)
+    )
+    moved = [(int(age) + 1, place) for age, place in real]
+    for name, rows in (("real", real), ("control", control), ("synthetic", moved if copied else fresh)):
+        written(files / f"{name}.csv", "age,place", rows)
+    words = ("synthetic.csv", "--real", "real.csv", "--control", "control.csv", "--epsilon", "2", "--delta", "1e-5")
+    (found,) = attacked("closest-record", *words)
+    assert found.verdict == verdict, found.reason
+
+
+def test_codes_with_leading_zeros_are_texts_and_missing_numbers_are_missing(files: Path) -> None:
+    for name in ("real", "control", "synthetic"):
+        written(files / f"{name}.csv", "zip,age,n", [("02138", 1, "1e3"), ("10001", "", "-.5")])
+    settings = {name: files / f"{name}.csv" for name in ("real", "control", "synthetic")}
+    found = KINDS["synthetic"].make(settings)  # type: ignore[misc]
+    assert found.real.rows(["zip", "age", "n"]) == [("02138", 1.0, 1000.0), ("10001", None, -0.5)]
+
+
+def test_updates_of_files_tell_which_canaries_took_part(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    random = np.random.default_rng(6)
+    canaries, present = random.normal(size=(200, 400)), random.integers(0, 2, 200)
+    columns = ",".join(f"w{one}" for one in range(400))
+    written(files / "rounds.csv", columns, [canaries[present == 1].sum(0)] * 2)
+    written(files / "canaries.csv", f"present,{columns}", np.column_stack([present, canaries]))
+    words = ("update-audit", "rounds.csv", "--canaries", "canaries.csv", "--epsilon", "0.5", "--delta", "1e-5")
+    (found,) = attacked(*words)
+    assert found.verdict == "violates", found.reason
+    table = 'kind = "updates"\nrounds = "rounds.csv"\ncanaries = "canaries.csv"\nclaim = {epsilon = 0.5}'
+    assert run(["attack", *targets(files / "t.toml", table), "--fail-on", "violates"]) == 1
+    (files / "canaries.csv").write_text("present,w0\n1,2\n")
+    assert run(["attack", *words]) == 2
+    assert "w1" in capsys.readouterr().err
 
 
 def test_a_folder_is_attacked_within_an_epsilon_and_the_finding_is_kept(

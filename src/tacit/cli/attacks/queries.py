@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import click
 
-from tacit.cli.attacks.targets import TargetKind, TargetOption, read_records, truths
+from tacit.cli.attacks.files import read_records, truths
+from tacit.cli.attacks.targets import TargetKind, TargetOption
 from tacit.cli.options import SHARE, ServerAddress, confirm_sentence, cost_sentence
 from tacit.cli.output import Screen
 from tacit.privacy.errors import BudgetExceeded, InvalidInput, NotPermitted, TooLarge, UnknownName

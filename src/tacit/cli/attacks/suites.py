@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tacit.cli.attacks.claims import ClaimSettings
+from tacit.cli.attacks.files import read_toml
 from tacit.cli.attacks.queries import QUERY, Place, Spending, Spent, confirm_spending, query_target
 from tacit.cli.attacks.report import Failed, Report
-from tacit.cli.attacks.targets import KINDS, MECHANISM, read_toml
+from tacit.cli.attacks.targets import KINDS, MECHANISM
 from tacit.cli.options import ServerAddress, is_typed
 from tacit.cli.output import Screen, is_interrupt, progress_bar
 from tacit.privacy.errors import InvalidInput, UnknownName, WrongType

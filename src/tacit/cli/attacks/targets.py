@@ -1,12 +1,10 @@
 """Targets of attacks from files and settings: the options of `tacit attack NAME`, and tables of a file of targets.
 
-Every kind of target has one list of settings. On the command line a setting is an option, in a file a key. Cells of CSV
-files stay texts, so that 02138 is no number; those of Parquet files have their own types.
+Every kind of target has one list of settings. On the command line a setting is an option, in a file a key.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import math
@@ -17,17 +15,14 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from tacit.cli.attacks.files import read_records, read_toml, reads_as_number, truths
 from tacit.privacy.errors import InvalidInput, NotInCatalog, SourceMissing, UnknownName, WrongType
 from tacit.privacy.texts import did_you_mean
 
 if TYPE_CHECKING:
     from tacit.attack.records import Records
 
-TRUE: Final = frozenset({"1", "true", "t", "yes", "y"})
-FALSE: Final = frozenset({"0", "false", "f", "no", "n"})
 Type = Literal["text", "names", "file", "function", "number", "integer", "json", "flag"]
-GLOBS: Final = "*?["
-"""Characters with which DuckDB reads a path as a pattern of several files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,44 +94,6 @@ def _sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         raise SourceMissing(f"there is no file {path}") from None
-
-
-def read_records(path: Path) -> Records:
-    """Return the records of a CSV or Parquet file."""
-    from tacit.attack.records import Records
-
-    if not path.is_file():
-        raise SourceMissing(f"there is no file {path}")
-    if path.suffix == ".parquet":
-        return _read_parquet(path)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            names, rows = list(reader.fieldnames or ()), list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise SourceMissing(f"{path} cannot be read as CSV in UTF-8") from None
-    if len(set(names)) < len(names):
-        raise InvalidInput(f"{path} has two columns of one name", name=str(path))
-    if any(None in row or None in row.values() for row in rows):
-        raise InvalidInput(f"a line of {path} has more or fewer cells than its first line", name=str(path))
-    return Records.of(rows)
-
-
-def _read_parquet(path: Path) -> Records:
-    """Return the records of a Parquet file as Python objects, so that dates stay dates and integers integers."""
-    import duckdb
-
-    from tacit.attack.records import Records
-
-    if any(one in str(path) for one in GLOBS):
-        raise InvalidInput(f"{path} has one of {GLOBS} in its name, which DuckDB reads as a pattern; rename it")
-    try:
-        with duckdb.connect() as connection:
-            result = connection.execute("SELECT * FROM read_parquet($1)", [str(path)])
-            names, rows = [one[0] for one in result.description], result.fetchall()
-    except duckdb.Error:
-        raise SourceMissing(f"{path} cannot be read as Parquet") from None
-    return Records({name: [row[place] for row in rows] for place, name in enumerate(names)})
 
 
 def _table(settings: Mapping[str, Any]) -> Any:
@@ -362,29 +319,26 @@ def _model(settings: Mapping[str, Any]) -> Any:
     return Model(scores, truths(found["present"].tolist()), trainings=settings["trainings"] or "one")
 
 
-def truths(cells: Sequence[Any]) -> list[bool]:
-    """Return cells as truth values, or raise InvalidInput."""
-    found = []
-    for cell in cells:
-        text = str(cell).strip().lower()
-        if text not in TRUE | FALSE:
-            raise InvalidInput(f"{cell!r} is no truth value; write 0 or 1", name="truth")
-        found.append(text in TRUE)
-    return found
+def _synthetic(settings: Mapping[str, Any]) -> Any:
+    from tacit.attack import Synthetic
+
+    parts = [read_records(settings[name]) for name in ("real", "synthetic", "control")]
+    for name in parts[0].columns:
+        held = [one.columns[name] for one in parts if name in one.columns]
+        if all(reads_as_number(cell) for cells in held for cell in cells.tolist()):
+            for cells in held:
+                cells[:] = [None if cell in (None, "") else float(cell) for cell in cells.tolist()]
+    return Synthetic(*parts)
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Return the content of a TOML file."""
-    import tomllib
+def _updates(settings: Mapping[str, Any]) -> Any:
+    from tacit.attack import Updates
 
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise SourceMissing(f"there is no file {path}") from None
-    except RecursionError:
-        raise InvalidInput(f"{path} is nested too deep", name=str(path)) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"{path} cannot be read as TOML: {error}", name=str(path)) from None
+    rounds, canaries = read_records(settings["rounds"]), read_records(settings["canaries"])
+    names = list(rounds.columns)
+    canaries.require(["present", *names])
+    released, own = ([[_real(cell) for cell in row] for row in one.rows(names)] for one in (rounds, canaries))
+    return Updates(released, own, truths(canaries["present"].tolist()))
 
 
 def json_value(text: str) -> Any:
@@ -449,4 +403,21 @@ MODEL: Final = TargetKind(
     ),
     _model,
 )
-KINDS: Final = {one.name: one for one in (TABLE, STATISTICS, MEANS, MECHANISM, MODEL)}
+SYNTHETIC: Final = TargetKind(
+    "synthetic",
+    (
+        TargetOption("synthetic", "file", "The synthetic records, a CSV or Parquet file.", True),
+        TargetOption("real", "file", "The records that they were made from, with the same columns.", True),
+        TargetOption("control", "file", "Records of the same population that were not used.", True),
+    ),
+    _synthetic,
+)
+UPDATES: Final = TargetKind(
+    "updates",
+    (
+        TargetOption("rounds", "file", "A CSV file of released updates, a row for each round.", True),
+        TargetOption("canaries", "file", "Updates of canary clients in the same columns, and present (0 or 1).", True),
+    ),
+    _updates,
+)
+KINDS: Final = {one.name: one for one in (TABLE, STATISTICS, MEANS, MECHANISM, MODEL, SYNTHETIC, UPDATES)}

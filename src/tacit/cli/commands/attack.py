@@ -20,7 +20,9 @@ from tacit.cli.attacks.targets import (
     MECHANISM,
     MODEL,
     STATISTICS,
+    SYNTHETIC,
     TABLE,
+    UPDATES,
     TargetKind,
     TargetOption,
     json_value,
@@ -51,6 +53,8 @@ HEADINGS: Final = {
     "QueryInterface": "query interfaces",
     "Mechanism": "mechanisms",
     "Model": "models",
+    "Updates": "federated training",
+    "Synthetic": "synthetic data",
 }
 OPTIONS: Final = {
     "quasi_identifiers": "--on COLUMN,COLUMN",
@@ -205,11 +209,12 @@ def command_of(entry: Attack) -> click.Command:
 
 def _kind_of(entry: Attack) -> TargetKind:
     """Return the kind of target of an attack."""
-    from tacit.attack import Mechanism, Model, Statistics, Table
+    from tacit.attack import Mechanism, Model, QueryInterface, Statistics, Synthetic, Table, Updates
 
     if entry.target is Statistics:
         return STATISTICS if "tables" in entry.needs else MEANS
-    return {Table: TABLE, Mechanism: MECHANISM, Model: MODEL}.get(entry.target, QUERY)
+    kinds = {Table: TABLE, QueryInterface: QUERY, Mechanism: MECHANISM, Model: MODEL}
+    return {**kinds, Synthetic: SYNTHETIC, Updates: UPDATES}[entry.target]
 
 
 def _run(attack: str, kind: TargetKind, screen: Screen, /, **values: Any) -> None:
