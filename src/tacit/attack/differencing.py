@@ -54,7 +54,11 @@ def _all_but(target: QueryInterface, person: int, spelling: int = 0) -> Question
 
 
 @attack(
-    "differencing", QueryInterface, paper="Denning 1980", summary="one person's secret as the difference of two counts"
+    "differencing",
+    QueryInterface,
+    paper="Denning 1980",
+    summary="one person's secret as the difference of two counts",
+    uses_prior=True,
 )
 def difference(target: QueryInterface, setting: Setting) -> Outcome:
     """Guess the secrets of some people, each from two counts."""
@@ -66,6 +70,7 @@ def difference(target: QueryInterface, setting: Setting) -> Outcome:
     QueryInterface,
     paper="Asghar, Kaafar 2020; Denning 1980",
     summary="the same difference many times, in several spellings",
+    uses_prior=True,
 )
 def average(target: QueryInterface, setting: Setting) -> Outcome:
     """Guess the secrets of some people from the mean of repeated differences."""
@@ -190,6 +195,7 @@ def _pseudorandom(ids: NDArray[np.int64], unit: str | None, random: np.random.Ge
     paper="Cohen, Nissim 2018",
     summary="secrets from counts over subsets that arithmetic on ids selects",
     needs=("table",),
+    uses_prior=True,
 )
 def decode_sql(target: QueryInterface, setting: Setting) -> Outcome:
     """Ask counts of pseudorandom subsets by arithmetic on ids, and decode them."""

@@ -128,6 +128,8 @@ class Attack:
     """Whether the claim must have a delta above 0."""
     noise: str = ""
     """The only noise about which it can refute a claim; suites run it where the claim or the target states it."""
+    uses_prior: bool = False
+    """Whether a belief beforehand changes what it finds."""
 
     def missing(self, target: object) -> list[str]:
         """Return the attributes that the attack needs and the target does not have."""
@@ -160,11 +162,14 @@ def attack(
     only_asked: bool = False,
     needs_delta: bool = False,
     noise: str = "",
+    uses_prior: bool = False,
 ) -> Callable[[Run], Run]:
     """Register a function as an attack."""
 
     def register(run: Run) -> Run:
-        _ATTACKS.append(Attack(name, target, paper, summary, run, tuple(needs), only_asked, needs_delta, noise))
+        _ATTACKS.append(
+            Attack(name, target, paper, summary, run, tuple(needs), only_asked, needs_delta, noise, uses_prior)
+        )
         return run
 
     return register
@@ -189,8 +194,8 @@ def run(
     """Attack a target and judge what is found against a promise.
 
     `promise` is a cost, a release, an event, a pair (epsilon, delta), an epsilon, or a Claim of a risk; `delta` is that
-    at which an event is judged. `prior` is the attacker's belief that a secret is 1. The attacker's own choices follow
-    from `seed`.
+    at which an event is judged. `prior` is the attacker's belief that a secret is 1, for attacks that use one. The
+    attacker's own choices follow from `seed`.
     """
     _require_known(attack)
     named = [one for one in attacks() if one.name == attack]
@@ -207,6 +212,8 @@ def run(
             name="target",
         )
     checked = _checked(promise, delta, prior, effort)
+    if prior is not None and not complete[0].uses_prior:
+        raise InvalidInput(f"the attack {attack} does not use a prior; leave it out", name="prior")
     if complete[0].needs_delta and (checked[0] is None or not checked[0].delta):
         raise InvalidInput(f"the attack {attack} needs a claim with a delta above 0", name="promise")
     return _run(complete[0], target, checked, DEFAULT_LEVEL, "", seed)

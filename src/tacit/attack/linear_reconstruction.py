@@ -187,7 +187,13 @@ def decoded_share(interface: Interface, setting: Setting, subsets: Subsets) -> S
     return lambda epsilon: predicted_recovery(counts, people, deviation / epsilon) or 0.0
 
 
-@attack("reconstruction", QueryInterface, paper=PAPER, summary="secret bits from noisy counts of random subsets")
+@attack(
+    "reconstruction",
+    QueryInterface,
+    paper=PAPER,
+    summary="secret bits from noisy counts of random subsets",
+    uses_prior=True,
+)
 def reconstruct(target: QueryInterface, setting: Setting) -> Outcome:
     """Ask random counts and decode by least squares."""
     if target.people > PEOPLE_MAX:
@@ -201,6 +207,7 @@ def reconstruct(target: QueryInterface, setting: Setting) -> Outcome:
     paper="Dinur, Nissim 2003; Dwork, McSherry, Talwar 2007",
     summary="secret bits from noisy counts of random subsets, some of them far off",
     only_asked=True,
+    uses_prior=True,
 )
 def reconstruct_by_linear_program(target: QueryInterface, setting: Setting) -> Outcome:
     """Ask random counts and decode by a linear program."""
@@ -274,6 +281,7 @@ def _by_counts(asked: Subsets, answers: Numbers, decoded: Numbers, interface: In
     paper="Dinur, Nissim 2003, theorem 1",
     summary="secret bits of a few people from all subset counts",
     only_asked=True,
+    uses_prior=True,
 )
 def exhaust(target: QueryInterface, setting: Setting) -> Outcome:
     """Ask all subset counts, and guess a database that fits all of them as well as any."""

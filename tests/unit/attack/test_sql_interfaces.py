@@ -14,6 +14,7 @@ import pytest
 import tacit
 from tacit import attack
 from tacit.attack.differencing import _pseudorandom
+from tacit.attack.kit import Attack
 from tacit.privacy.errors import InvalidInput
 
 PEOPLE = 60
@@ -84,6 +85,21 @@ def test_ids_that_a_fixed_modulus_would_not_tell_apart_are_decoded() -> None:
         )  # fmt: skip
         found = attack.run("linear_sql", target, 1.0, seed=1)
     assert (found.verdict, found.measurements[0].value) == ("violates", 1.0)
+
+
+@pytest.mark.parametrize("entry", [one for one in attack.attacks() if one.target is attack.QueryInterface])
+def test_a_prior_is_taken_by_the_attacks_whose_baseline_it_changes(database: Any, entry: Attack) -> None:
+    few = 10 if entry.name == "exhaustive" else PEOPLE
+    target = attack.QueryInterface(
+        make=lambda _: database, people=few, table="visits", unit="id", secret="ill"
+    ) if "make" in entry.needs else attack.QueryInterface(
+        database, table="visits", unit="id", secret="ill", ids=range(few), truth=SECRETS[:few]
+    )  # fmt: skip
+    if entry.uses_prior:
+        assert attack.run(entry.name, target, 1.0, 0.97, seed=1).measurements[0].baseline == 0.97
+    else:
+        with pytest.raises(InvalidInput, match="does not use a prior"):
+            attack.run(entry.name, target, 1.0, 0.97, seed=1)
 
 
 def test_times_of_a_database_are_measured(database: Any) -> None:

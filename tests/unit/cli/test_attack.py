@@ -840,6 +840,12 @@ def test_help_lists_options_by_section_and_only_those_that_the_attack_uses(capsy
     assert "Attacks on query interfaces:" in capsys.readouterr().out
 
 
+def test_a_prior_is_an_option_of_the_attacks_that_use_one(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, uses in (("averaging", True), ("linkage", False), ("timing", False), ("canary-audit", False)):
+        assert run(["attack", name, "--help"]) == 0
+        assert ("--prior" in capsys.readouterr().out) is uses
+
+
 @pytest.mark.usefixtures("files")
 def test_shares_are_written_in_percent(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["attack", "linkage", "released.csv", "--on", "zip,born", "--risk", "0.05"]) == 0

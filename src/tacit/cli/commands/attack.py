@@ -126,7 +126,7 @@ def _report_options() -> list[click.Parameter]:
     ]
 
 
-def _claim_options(kind: TargetKind) -> list[click.Parameter]:
+def _claim_options(kind: TargetKind, *, uses_prior: bool) -> list[click.Parameter]:
     claims: dict[str, click.Option] = {
         "epsilon": click.Option(
             ["--epsilon"], type=float, help="The claim: epsilon. Queries of an attack spend this in all."
@@ -137,9 +137,12 @@ def _claim_options(kind: TargetKind) -> list[click.Parameter]:
     }
     if "epsilon" not in kind.claims:  # parsed to be refused with a reason
         claims.update({name: click.Option([f"--{name}"], hidden=True) for name in ("epsilon", "delta", "permit")})
+    if uses_prior:
+        claims["prior"] = click.Option(
+            ["--prior"], type=float, help="The attacker's belief beforehand that a secret is true."
+        )
     return [
-        *(option for name, option in claims.items() if name in kind.claims or option.hidden),
-        click.Option(["--prior"], type=float, help="The attacker's belief beforehand that a secret is true."),
+        *(option for name, option in claims.items() if name in (*kind.claims, "prior") or option.hidden),
         click.Option(
             ["--effort"], type=click.Choice(EFFORTS), default="ci", show_default=True, help="How long it may take."
         ),
@@ -182,7 +185,10 @@ def command_of(entry: Attack) -> click.Command:
     """Return the command of an attack."""
     kind = _kind_of(entry)
     yes = click.Option(["--yes"], is_flag=True, hidden=kind is not QUERY, help="Spend without asking for confirmation.")
-    claims, keeping = _claim_options(kind), [*_keep_options(), folder_parameter(), *server_parameters()]
+    claims, keeping = (
+        _claim_options(kind, uses_prior=entry.uses_prior),
+        [*_keep_options(), folder_parameter(), *server_parameters()],
+    )
     settings = [_option(one, place == 0) for place, one in enumerate(kind.settings)]
     for one in settings:
         if isinstance(one, click.Option) and one.name in UNUSED.get(entry.name, ROWS_OF_EVENTS):
@@ -224,7 +230,7 @@ def _run(attack: str, kind: TargetKind, screen: Screen, /, **values: Any) -> Non
             f"an epsilon says nothing about {attack.replace('_', ' ')}; claim a share of people with --risk 0.05"
         )
     settings, claim = _typed(kind.settings, values), claim_of_options(values)
-    how = RunSettings(values["effort"], report.seed, values["prior"])
+    how = RunSettings(values["effort"], report.seed, values.get("prior"))
     with ExitStack() as stack:
         place = Place(stack, values["folder"], server_address(values["server"], values["token_file"]))
         keep = None
