@@ -53,7 +53,7 @@ MODULES: Final = (
     "update_audit",
     "closest_record",
 )
-"""The modules that register attacks."""
+"""The modules of tacit that register attacks; other modules may do so, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +176,9 @@ def attack(
 
 
 def attacks() -> tuple[Attack, ...]:
-    """Return all attacks, in the order of their modules."""
-    names = [import_module(f"tacit.attack.{module}").__name__ for module in MODULES]
-    return tuple(sorted(_ATTACKS, key=lambda one: names.index(one.run.__module__)))
+    """Return all attacks: those of tacit in the order of their modules, then others as they were registered."""
+    places = {import_module(f"tacit.attack.{module}").__name__: place for place, module in enumerate(MODULES)}
+    return tuple(sorted(_ATTACKS, key=lambda one: places.get(one.run.__module__, len(places))))
 
 
 def run(

@@ -17,8 +17,9 @@ import pytest
 
 import tacit
 from tacit import attack
+from tacit.attack import kit
 from tacit.attack.ci_formats import to_junit, to_sarif
-from tacit.attack.finding import Power, judge
+from tacit.attack.finding import Measurement, Power, ThreatModel, judge
 from tacit.attack.html_report import page
 from tacit.attack.kit import MODULES
 from tacit.privacy import events
@@ -33,6 +34,19 @@ def test_every_attack_has_a_paper_a_summary_and_a_name_of_its_own_for_its_target
     found = attack.attacks()
     assert len({(one.name, one.target, one.needs) for one in found}) == len(found) >= len(MODULES)
     assert all(one.paper and one.summary for one in found)
+
+
+def test_an_attack_of_another_module_is_listed_last_and_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kit, "_ATTACKS", list(attack.attacks()))
+
+    @kit.attack("guess", attack.QueryInterface, paper="none", summary="a guess", needs=("make",))
+    def guess(target: attack.QueryInterface, setting: kit.Setting) -> kit.Outcome:
+        return kit.Outcome(ThreatModel("nothing", "nothing", 0), (Measurement("guesses", 1),))
+
+    kit._ATTACKS.insert(0, kit._ATTACKS.pop())
+    assert [one.name for one in attack.attacks()][-1] == "guess"
+    assert attack.run("guess", interface()).measurements[0].value == 1
+    assert "guess" in {one.attack for one in attack.suite(interface(), seed=1)}
 
 
 def test_an_unknown_attack_and_a_target_that_it_does_not_fit_are_refused() -> None:
