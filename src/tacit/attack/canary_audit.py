@@ -28,7 +28,7 @@ from tacit.attack.confidence import (
 )
 from tacit.attack.finding import GAUSSIAN, Measurement, Power, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack
-from tacit.attack.mechanism_audit import find_event
+from tacit.attack.mechanism_audit import measure
 from tacit.attack.power import accuracy, least_noticed, of_tests
 from tacit.attack.targets import DoesNotFit, Mask, Model, Numbers
 
@@ -190,18 +190,15 @@ def audit_many_runs(target: Model, setting: Setting) -> Outcome:
     trainings = len(target.scores)
     _require_canaries(trainings)
     order = setting.random.permutation(trainings)
-    seek, measure = order[: trainings // 2], order[trainings // 2 :]
-    ones, others = (target.scores[seek][target.present[seek] == one] for one in (True, False))
-    if not len(ones) or not len(others) or len(set(target.present[measure].tolist())) < 2:
-        raise DoesNotFit("there must be trainings with and without their canary", name="present")
-    event = find_event(ones, others, setting.delta, setting.confidence)
-    accused, present = event.contains(target.scores[measure]), target.present[measure]
-    inside, outside = int(present.sum()), int((~present).sum())
-    hits, alarms = int(accused[present].sum()), int(accused[~present].sum())
+    ones, others = (target.scores[order][target.present[order] == one] for one in (True, False))
+    if min(len(ones), len(others)) < 2:
+        raise DoesNotFit("there must be two trainings with their canary and two without", name="present")
+    found = measure(ones, others, setting.delta, setting.confidence)
+    hits, inside, alarms, outside = found.counts
     planted = epsilon_of_counts(inside, inside, 0, outside, setting.delta, setting.confidence)
-    coins = setting.random.integers(0, 2, len(present)).astype(bool)
+    coins = setting.random.integers(0, 2, inside + outside)
     null = epsilon_of_counts(
-        int(coins[present].sum()), inside, int(coins[~present].sum()), outside, setting.delta, setting.confidence
+        int(coins[:inside].sum()), inside, int(coins[inside:].sum()), outside, setting.delta, setting.confidence
     )
     error = (1 - setting.confidence) / 2
     return Outcome(
@@ -210,7 +207,7 @@ def audit_many_runs(target: Model, setting: Setting) -> Outcome:
             Measurement("found, of trainings with their canary", hits / inside, clopper_pearson(hits, inside, error)),
             Measurement("accused, of those without", alarms / outside, clopper_pearson(alarms, outside, error)),
         ),
-        epsilon_of_counts(hits, inside, alarms, outside, setting.delta, setting.confidence),
+        epsilon_of_counts(*found.counts, setting.delta, setting.confidence),
         "Clopper-Pearson bounds of a threshold found on other trainings",
         Power(
             "a model that names its canary",

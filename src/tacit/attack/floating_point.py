@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tacit.attack.confidence import clopper_pearson, epsilon_of_counts
 from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack
-from tacit.attack.mechanism_audit import assumed, enough_samples, find_event, planted_bound
+from tacit.attack.mechanism_audit import assumed, enough_samples, measure, planted_bound
 from tacit.attack.power import of_tests
 from tacit.attack.targets import DoesNotFit, Mechanism
 
@@ -60,12 +60,9 @@ def inspect_bits(target: Mechanism, setting: Setting) -> Outcome:
     if not _has_fractions(target.sample(x, TRIED, setting.random)):
         raise DoesNotFit(NUMBERS, name="target")
     ones, others, twin = map(lowest_bits, target.interleaved((x, neighbour, x), wanted, setting.random))
-    half_ones, half_others = len(ones) // 2, len(others) // 2
-    event = find_event(ones[:half_ones], others[:half_others], setting.delta, setting.confidence)
-    first, second = event.contains(ones[half_ones:]), event.contains(others[half_others:])
-    counts = (int(first.sum()), len(first), int(second.sum()), len(second))
+    found = measure(ones, others, setting.delta, setting.confidence)
+    counts, again = found.counts, found.event.contains(twin)
     bound = epsilon_of_counts(*counts, setting.delta, setting.confidence)
-    again = event.contains(twin)
     nothing = epsilon_of_counts(*counts[:2], int(again.sum()), len(again), setting.delta, setting.confidence)
     leaked = planted_bound(ones, others, setting)
     error = (1 - setting.confidence) / 2
@@ -86,7 +83,7 @@ def inspect_bits(target: Mechanism, setting: Setting) -> Outcome:
             leaked,
             nothing,
             setting.refutes(leaked),
-            least_epsilon=of_tests(setting.claim, setting.confidence, len(first), len(second)),
+            least_epsilon=of_tests(setting.claim, setting.confidence, counts[1], counts[3]),
         ),
         assumptions=assumed(ones, others),
         details={"samples": wanted},

@@ -102,11 +102,9 @@ def audit_mechanism(target: Mechanism, setting: Setting) -> Outcome:
     sampled = target.interleaved((x, neighbour, x), wanted, setting.random)
     ones, others, again = map(read, sampled)
     delta, confidence = setting.delta, setting.confidence
-    event, true_positives, false_positives, tested = _measured(ones, others, delta, confidence)
-    bound = epsilon_of_counts(true_positives, tested, false_positives, tested, delta, confidence)
-    _, null_true, null_false, _ = _measured(ones, again, delta, confidence)
+    found, null = measure(ones, others, delta, confidence), measure(ones, again, delta, confidence)
+    true_positives, tested, false_positives, _ = found.counts
     revealed = planted_bound(sampled[0], sampled[1], setting)
-    half = wanted // 2
     return Outcome(
         ThreatModel("outputs of the mechanism", "both inputs", 2 * wanted + searched),
         (
@@ -122,16 +120,16 @@ def audit_mechanism(target: Mechanism, setting: Setting) -> Outcome:
                 baseline=true_positives / tested,
             ),
         ),
-        bound,
+        epsilon_of_counts(*found.counts, delta, confidence),
         "Clopper-Pearson bounds of one event, found on other outputs",
         Power(
             "an output that names its input",
             revealed,
-            epsilon_of_counts(null_true, tested, null_false, tested, delta, confidence),
+            epsilon_of_counts(*null.counts, delta, confidence),
             setting.refutes(revealed),
             least_epsilon=of_tests(setting.claim, confidence, tested, tested),
         ),
-        roc=roc(event.score(ones[half:]), event.score(others[half:]), setting),
+        roc=roc(found.event.score(second_half(ones)), found.event.score(second_half(others)), setting),
         assumptions=assumed(ones, others),
         details={"samples": wanted, "inputs_tried": len(target.pairs) or setting.scaled(*PROPOSALS), "delta": delta},
     )
@@ -154,8 +152,8 @@ def assumed(ones: Outputs, others: Outputs) -> tuple[str, ...]:
 
 def planted_bound(ones: list[Any] | NDArray[Any], others: list[Any] | NDArray[Any], setting: Setting) -> float:
     """Return the bound of the same search and measurement on outputs of which each also names its input."""
-    _, first, second, tested = _measured(_named(ones, 1), _named(others, 0), setting.delta, setting.confidence)
-    return epsilon_of_counts(first, tested, second, tested, setting.delta, setting.confidence)
+    found = measure(_named(ones, 1), _named(others, 0), setting.delta, setting.confidence)
+    return epsilon_of_counts(*found.counts, setting.delta, setting.confidence)
 
 
 def _named(outputs: list[Any] | NDArray[Any], name: int) -> Outputs:
@@ -200,20 +198,40 @@ def _evolved(target: Mechanism, propose: Propose, samples: int, setting: Setting
 def _promise(target: Mechanism, pair: Pair, samples: int, setting: Setting) -> float:
     """Return how much outputs on a pair differ, for the search alone."""
     ones, others = (read(target.sample(one, samples, setting.random)) for one in pair)
-    _, first, second, tested = _measured(ones, others, setting.delta, setting.confidence)
-    return epsilon_of_counts(first, tested, second, tested, setting.delta, 0.5)
+    return epsilon_of_counts(*measure(ones, others, setting.delta, setting.confidence).counts, setting.delta, 0.5)
 
 
-def _measured(ones: Outputs, others: Outputs, delta: float, confidence: float) -> tuple[Event, int, int, int]:
-    """Return the event sought on the first halves, how often it occurs in the second ones, and their size."""
+@dataclass(frozen=True)
+class Measured:
+    """An event, and which of the outputs that did not serve its search are in it."""
+
+    event: Event
+    hits: NDArray[np.bool_]
+    alarms: NDArray[np.bool_]
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """How many outputs are in the event, and of how many, under the first input and under the second."""
+        return int(self.hits.sum()), len(self.hits), int(self.alarms.sum()), len(self.alarms)
+
+
+def measure(ones: Outputs, others: Outputs, delta: float, confidence: float) -> Measured:
+    """Return the event that is sought on the first halves of outputs, measured on the second halves.
+
+    The event is fixed before the outputs that count are looked at, so the bounds of one test hold. Outputs must be in
+    random order.
+    """
     ones, others = read(ones), read(others)
-    half = len(ones) // 2
-    event = find_event(ones[:half], others[:half], delta, confidence)
-    inside = event.contains(ones[half:])
-    return event, int(inside.sum()), int(event.contains(others[half:]).sum()), len(inside)
+    event = _find_event(ones[: len(ones) // 2], others[: len(others) // 2], delta, confidence)
+    return Measured(event, event.contains(second_half(ones)), event.contains(second_half(others)))
 
 
-def find_event(ones: Outputs, others: Outputs, delta: float, confidence: float) -> Event:
+def second_half(outputs: Readings) -> Readings:
+    """Return the outputs that do not serve the search for an event."""
+    return outputs[len(outputs) // 2 :]
+
+
+def _find_event(ones: Outputs, others: Outputs, delta: float, confidence: float) -> Event:
     """Return the event among all scores and orders of cells that has the greatest bound on these outputs.
 
     Cells are ordered by the outputs that the bound is computed from, so a lucky few in a tail look better than they

@@ -16,7 +16,7 @@ import numpy as np
 from tacit.attack.confidence import clopper_pearson, epsilon_of_counts
 from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, stated
-from tacit.attack.mechanism_audit import find_event
+from tacit.attack.mechanism_audit import measure
 from tacit.attack.power import of_tests
 from tacit.attack.query_interface import Interface, QueryInterface, Question
 from tacit.attack.secret_scoring import roc
@@ -77,10 +77,9 @@ def measure_times(target: QueryInterface, setting: Setting) -> Outcome:
     ones, others = np.array(times[True]), np.array(times[False])
     if min(len(ones), len(others)) < 4:
         raise DoesNotFit("the interface answered too few queries", name="target", refused=interface.refused)
-    half_ones, half_others = len(ones) // 2, len(others) // 2
-    event = find_event(ones[:half_ones], others[:half_others], 0.0, setting.confidence)
-    hits, alarms = event.contains(ones[half_ones:]), event.contains(others[half_others:])
-    return _outcome(interface, setting, hits, alarms, "how long answers take", roc(ones, others, setting), {})
+    found = measure(ones, others, 0.0, setting.confidence)
+    points = roc(ones, others, setting)
+    return _outcome(interface, setting, found.hits, found.alarms, "how long answers take", points, {})
 
 
 @attack(

@@ -17,7 +17,7 @@ import pytest
 
 import tacit
 from tacit import attack
-from tacit.attack import kit
+from tacit.attack import canary_audit, floating_point, kit, mechanism_audit, side_channels
 from tacit.attack.ci_formats import to_junit, to_sarif
 from tacit.attack.finding import Measurement, Power, ThreatModel, judge
 from tacit.attack.html_report import page
@@ -521,3 +521,15 @@ def test_findings_with_numbers_that_are_none_can_be_written_and_read() -> None:
     document = found.to_dict()
     with pytest.raises(InvalidInput):
         attack.Finding.from_dict({**document, "lower_bound": 10**400})
+
+
+def test_outputs_that_are_counted_do_not_serve_the_search_for_an_event() -> None:
+    """The first halves say nothing, and the second ones all: the event knows the former alone."""
+    ones, others = np.zeros(400), np.zeros(300)
+    ones[200:] = 1.0
+    found = mechanism_audit.measure(ones, others, 0.0, 0.95)
+    assert found.counts == (200, 200, 150, 150)
+    ones[:200] = 1.0
+    assert mechanism_audit.measure(ones, others, 0.0, 0.95).counts == (200, 200, 0, 150)
+    for module in (floating_point, side_channels, canary_audit):
+        assert module.measure is mechanism_audit.measure
