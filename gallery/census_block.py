@@ -34,10 +34,14 @@ def run(small: bool) -> Exhibit:
         found = attack.run("table_reconstruction", attack.Statistics.of_tables(BLOCK.without(left_out)))
         name = f"without {' and '.join(left_out)}" if left_out else "all statistics"
         rows += [
-            Row(f"databases that fit {name}", found.measurements[0].value, published=fitting),
-            Row(f"certain records, {name}", round(found.measurements[1].value * BLOCK.people), published=certain),
+            Row(f"databases that fit {name}", found.measured("databases").value, published=fitting),
+            Row(
+                f"certain records, {name}",
+                round(found.measured("certain_records").value * BLOCK.people),
+                published=certain,
+            ),
         ]
-        points.append((found.measurements[0].value, f"published block, {name}"))
+        points.append((found.measured("databases").value, f"published block, {name}"))
     for epsilon in (None, *(EPSILONS[-1:] if small else EPSILONS)):
         count = float(len(databases(block_tables(epsilon)).found))
         name = "exact counts by two columns" if epsilon is None else f"tacit at epsilon {epsilon:g}"

@@ -147,14 +147,18 @@ def curated(people: int, epsilon: float) -> AbstractContextManager[attack.QueryI
     return interface(people, epsilon, truth=married(people))
 
 
+GUESSED: Final = "secrets_guessed_right"
+"""The key of the share of secrets that an attack guessed right."""
+
+
 def guessed_right(finding: attack.Finding) -> float:
     """Return the share of secrets that an attack guessed right."""
-    return finding.measurements[0].value
+    return finding.measured(GUESSED).value
 
 
 def limit(finding: attack.Finding) -> float:
     """Return the share of secrets that any attack may be expected to guess right under the claim."""
-    found = finding.measurements[0].ceiling
+    found = finding.measured(GUESSED).ceiling
     assert found is not None
     return found
 
@@ -163,7 +167,7 @@ def guesses_row(name: str, finding: attack.Finding, published: str = "", theory:
     """Return the share of secrets that an attack guessed right with its interval, and the ceiling of a claim."""
     if finding.claimed is not None:
         theory = theory or f"at most {limit(finding):.3f}"
-    return Row(name, guessed_right(finding), finding.measurements[0].bounds, published, theory)
+    return Row(name, guessed_right(finding), finding.measured(GUESSED).bounds, published, theory)
 
 
 SHARE: Final[Spec] = {

@@ -56,7 +56,7 @@ def run(small: bool) -> Exhibit:
     points = [(deviation / math.sqrt(people), guessed_right(one)) for deviation, one in found.items()]
     with curated(asked, 1.0) as target:
         private = attack.run("linear_sql", target, 1.0, seed=1)
-    tacits = (private.measurements[1].value / math.sqrt(asked), guessed_right(private))
+    tacits = (private.measured("noise_deviation").value / math.sqrt(asked), guessed_right(private))
     questions = 4 * people + 1
     predicted = [
         (float(noise), predicted_recovery(questions, people, float(noise) * math.sqrt(people)))

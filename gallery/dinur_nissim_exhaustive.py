@@ -87,7 +87,7 @@ def run(small: bool) -> Exhibit:
 def _attacked(target: attack.QueryInterface, seed: int) -> Point:
     """Return the largest error of an answer, and how many secrets are guessed wrong."""
     found = attack.run("exhaustive", target, seed=seed)
-    return found.details["largest_error"], found.measurements[1].value
+    return found.details["largest_error"], found.measured("bits_wrong").value
 
 
 def _half_way(secrets: Mask, swapped: int) -> Callable[[Mask], Any]:

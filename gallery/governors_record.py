@@ -46,7 +46,7 @@ def run(small: bool) -> Exhibit:
     table = employees_and_voters(np.random.default_rng(3), employees=10_000 if small else EMPLOYEES)
     linked = attack.run("linkage", table, seed=1)
     links = linked.details["linked"]
-    (right,) = (one.value for one in linked.measurements if one.name == "links that are right")
+    right = linked.measured("links_right").value
     zips = 6 if small else 120
     equal, by_median = _linked(np.full(zips, ZIP_MEAN)), {one: _linked(zip_sizes(zips, one)) for one in ZIP_MEDIANS}
     skewed = by_median[ZIP_MEDIAN]
@@ -93,7 +93,7 @@ def _linked(sizes: NDArray[np.int64]) -> attack.Finding:
 
 def _unique_row(name: str, found: attack.Finding, published: str) -> Row:
     """Return a row with the share of unique people under the model."""
-    unique = found.measurements[1]
+    unique = found.measured("unique_records")
     theory = "" if unique.predicted is None else f"{unique.predicted:.3g}"
     return Row(f"unique by ZIP, birth date, sex, {name}", unique.value, published=published, theory=theory)
 
@@ -101,7 +101,7 @@ def _unique_row(name: str, found: attack.Finding, published: str) -> Row:
 def _unique(people: Any, columns: int) -> float:
     """Return the share of unique people of Adult by the first columns."""
     table = attack.Table(people, quasi_identifiers=ADULT_COLUMNS[:columns])
-    return attack.run("linkage", table, seed=1).measurements[1].value
+    return attack.run("linkage", table, seed=1).measured("unique_records").value
 
 
 def _plot(shares: dict[str, float], people: str) -> Spec:

@@ -136,7 +136,7 @@ def attacked(plan: Plan) -> Outcome:
             else:
                 found = attack.run(plan.attack, target, EPSILON, seed=seed)
                 asked, counts = int(found.details["people"]), found.threat_model.queries
-                hits = round(found.measurements[0].value * asked)
+                hits = round(found.measured("secrets_guessed_right").value * asked)
                 noticed = None if found.power is None else found.power.least_epsilon
         right, guesses = right + hits, guesses + asked
     return Outcome(plan, counts, guesses, right, noticed_singly(counts, guesses) if plan.attack == SINGLY else noticed)

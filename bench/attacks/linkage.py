@@ -65,7 +65,7 @@ def _governor(draws: int) -> Iterator[Result]:
     table = employees_and_voters(np.random.default_rng(0))
     found = attack.run("linkage", table, seed=0)
     linked = found.details["linked"]
-    (right,) = (one.value for one in found.measurements if one.name == "links that are right")
+    right = found.measured("links_right").value
     low, high = clopper_pearson(round(right * linked), linked, 0.025)
     yield Result("135,000 employees × 54,805 voters: records linked", linked, "records")
     yield Result("135,000 employees × 54,805 voters: links that are right", right, "share")
@@ -87,7 +87,7 @@ def _uniqueness(zips: int) -> Iterator[Result]:
         table = attack.Table(population(sizes, np.random.default_rng(0)), quasi_identifiers=QUASI_IDENTIFIERS)
         found = attack.run("linkage", table, seed=0)
         label = f"unique by ZIP, birth date, sex under a model; {len(sizes)} ZIPs, {label}"
-        unique = found.measurements[1]
+        unique = found.measured("unique_records")
         yield Result(label, unique.value, "share", {"published": published, "theory": unique.predicted})
         yield Result(f"{label}: time, {sizes.sum():,} people", time.perf_counter() - begun_s, "s")
 
@@ -99,7 +99,7 @@ def _subscribers(subscribers: int, victims: int) -> Iterator[Result]:
         begun_s = time.perf_counter()
         found = attack.run("sparse_linkage", table, seed=0)
         label = f"generated, {subscribers:,} subscribers, {label}"
-        value = found.measurements[0].value
+        value = found.measured("people_at_risk").value
         low, high = clopper_pearson(round(value * victims), victims, 0.025)
         beside = {} if published is None else {"published": published}
         yield Result(f"{label}: identified of {victims:,}", value, "share", beside)
@@ -117,7 +117,6 @@ def _two_anonymous() -> Iterator[Result]:
         register={"name": ["Bob"], "age": [55], "zip": ["13053"]},
         identity="name",
     )
-    figures = {one.name: one.value for one in attack.run("attribute_linkage", table, seed=0).measurements}
-    left = figures["share of people with one of two values left"]
+    left = attack.run("attribute_linkage", table, seed=0).measured("two_values_left").value
     yield Result("2-anonymous table: one of two diseases left for Bob, 55", left, "", goal=1, better="higher")
     yield Result("2-anonymous table: time", time.perf_counter() - begun_s, "s")

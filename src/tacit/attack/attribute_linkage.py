@@ -75,14 +75,25 @@ def infer(target: Table, setting: Setting) -> Outcome:
     guessed, distance = zip(*(_skew(one, everybody) for one in known), strict=True)
     prior = _likeliest(everybody)[1] / target.records.size
     measurements = [
-        Measurement("share of people with one possible value", alone, baseline=0.0),
-        Measurement("share of people with one of two values left", _share(joint, whose, lambda one: len(one) == 2)),
-        Measurement("values guessed right, expected", sum(guessed) / len(known), baseline=prior),
-        Measurement("t-closeness", max(distance)),
+        Measurement("share of people with one possible value", alone, baseline=0.0, key="one_value_left"),
+        Measurement(
+            "share of people with one of two values left",
+            _share(joint, whose, lambda one: len(one) == 2),
+            key="two_values_left",
+        ),
+        Measurement(
+            "values guessed right, expected",
+            sum(guessed) / len(known),
+            baseline=prior,
+            key="values_guessed_right_expected",
+        ),
+        Measurement("t-closeness", max(distance), key="t_closeness"),
     ]
     if target.other is not None:
         before = _share(people, whose, _is_certain)
-        measurements.append(Measurement("share with one possible value, from one table", before))
+        measurements.append(
+            Measurement("share with one possible value, from one table", before, key="one_value_from_one_table")
+        )
     bound: float | None = None if is_candidate(target) else alone
     if isinstance(target.truth, list):
         true = _true_values(target, target.truth)
@@ -90,7 +101,9 @@ def infer(target: Table, setting: Setting) -> Outcome:
             raise InvalidInput("truth must hold the sensitive value of each person", name="truth")
         judged = [(owner, one, values) for owner, one, values in zip(whose, joint, true, strict=True) if values]
         right = sum(_likeliest(one)[0] in values for _, one, values in judged)
-        measurements.append(Measurement("values guessed right", right / max(len(judged), 1), baseline=prior))
+        measurements.append(
+            Measurement("values guessed right", right / max(len(judged), 1), baseline=prior, key="values_guessed_right")
+        )
         found = {owner for owner, one, values in judged if _is_certain(one) and values & one.keys()}
         bound = len(found) / max(len({owner for owner, _, _ in judged}), 1)
     elif target.register is not None and target.complete_register:

@@ -83,7 +83,7 @@ def audit_one_gaussian_run(target: Model, setting: Setting) -> Outcome:
     if target.noise == GAUSSIAN or (setting.claim is not None and setting.claim.noise == GAUSSIAN):
         return outcome
     assert outcome.lower_bound is not None
-    shown = Measurement("epsilon at least, if the noise is Gaussian", outcome.lower_bound)
+    shown = Measurement("epsilon at least, if the noise is Gaussian", outcome.lower_bound, key="gaussian_epsilon")
     return replace(
         outcome,
         measurements=(*outcome.measurements, shown),
@@ -146,6 +146,7 @@ def audited_in_one_run(
                 clopper_pearson(right, guesses, (1 - setting.confidence) / 2),
                 baseline=0.5,
                 ceiling=setting.ceiling(canaries, guesses),
+                key="canaries_guessed_right",
             ),
         ),
         bound,
@@ -204,8 +205,18 @@ def audit_many_runs(target: Model, setting: Setting) -> Outcome:
     return Outcome(
         _ACCESS,
         (
-            Measurement("found, of trainings with their canary", hits / inside, clopper_pearson(hits, inside, error)),
-            Measurement("accused, of those without", alarms / outside, clopper_pearson(alarms, outside, error)),
+            Measurement(
+                "found, of trainings with their canary",
+                hits / inside,
+                clopper_pearson(hits, inside, error),
+                key="found_with_canary",
+            ),
+            Measurement(
+                "accused, of those without",
+                alarms / outside,
+                clopper_pearson(alarms, outside, error),
+                key="accused_without_canary",
+            ),
         ),
         epsilon_of_counts(*found.counts, setting.delta, setting.confidence),
         "Clopper-Pearson bounds of a threshold found on other trainings",

@@ -120,8 +120,10 @@ def _differences(target: QueryInterface, setting: Setting, repeats: int) -> Outc
         ThreatModel(_ACCESS, "who the people are", interface.asked),
         (
             scored.measurement,
-            Measurement("standard deviation of a difference", float(errors.std())),
-            Measurement("answers that differ when the query is repeated", _fresh(pairs, repeats)),
+            Measurement("standard deviation of a difference", float(errors.std()), key="difference_deviation"),
+            Measurement(
+                "answers that differ when the query is repeated", _fresh(pairs, repeats), key="repeated_answers_differ"
+            ),
         ),
         scored.lower_bound,
         scored.method,
@@ -226,7 +228,7 @@ def decode_sql(target: QueryInterface, setting: Setting) -> Outcome:
     deviation = float((answers - subsets.sums(interface.truth)).std())
     return Outcome(
         ThreatModel("counts in SQL", "the ids of the people", interface.asked),
-        (scored.measurement, Measurement("standard deviation of the noise", deviation)),
+        (scored.measurement, Measurement("standard deviation of the noise", deviation, key="noise_deviation")),
         scored.lower_bound,
         scored.method,
         scored.power,

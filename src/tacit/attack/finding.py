@@ -37,7 +37,7 @@ import numpy as np
 from tacit.accounting import Bound, Cost, epsilon
 from tacit.privacy import strict_json
 from tacit.privacy.arguments import instance, mapping
-from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
+from tacit.privacy.errors import InvalidInput, OutOfRange, UnknownName, WrongType
 from tacit.privacy.events import Composed, Event, Gaussian, Repeated
 from tacit.privacy.numbers import DEFAULT_LEVEL, not_negative
 
@@ -222,6 +222,11 @@ class Measurement:
     """The greatest expected figure that the claim allows."""
     is_stopped: bool = False
     """Whether a search stopped at its limit, so that the figure is at least the value."""
+    key: str = ""
+    """A stable name for programs (`Finding.measured`); documents that were written before there were keys have none."""
+
+    def __post_init__(self) -> None:
+        _require(not self.key or NAME.fullmatch(self.key) is not None, "the key of a measurement is no identifier")
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +308,14 @@ class Finding:
     def permit(self) -> str | None:
         """The permit of the claim, if it names one."""
         return None if self.claimed is None else self.claimed.permit or None
+
+    def measured(self, key: str) -> Measurement:
+        """Return the measurement of a key, or raise UnknownName."""
+        for one in self.measurements:
+            if one.key == key:
+                return one
+        known = ", ".join(one.key for one in self.measurements)
+        raise UnknownName(f"the finding has no measurement {key}; it has {known}", name="key", value=key)
 
     def without_people(self) -> Finding:
         """Return the finding without `worst`, and of `details` with the numbers alone: the form that can be kept.

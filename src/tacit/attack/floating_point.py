@@ -70,10 +70,16 @@ def inspect_bits(target: Mechanism, setting: Setting) -> Outcome:
         ThreatModel("outputs of the mechanism, all bits", "both inputs", 2 * wanted),
         (
             Measurement(
-                "outputs in the event, first input", counts[0] / counts[1], clopper_pearson(*counts[:2], error)
+                "outputs in the event, first input",
+                counts[0] / counts[1],
+                clopper_pearson(*counts[:2], error),
+                key="event_share_first",
             ),
             Measurement(
-                "outputs in the event, second input", counts[2] / counts[3], clopper_pearson(*counts[2:], error)
+                "outputs in the event, second input",
+                counts[2] / counts[3],
+                clopper_pearson(*counts[2:], error),
+                key="event_share_second",
             ),
         ),
         bound,

@@ -243,7 +243,7 @@ def _decoded(target: QueryInterface, setting: Setting, each: int, solve: Solve) 
     )  # fmt: skip
     return Outcome(
         _threat(interface, "who the people are"),
-        (scored.measurement, Measurement("standard deviation of the noise", deviation)),
+        (scored.measurement, Measurement("standard deviation of the noise", deviation, key="noise_deviation")),
         scored.lower_bound,
         scored.method,
         scored.power,
@@ -316,8 +316,8 @@ def exhaust(target: QueryInterface, setting: Setting) -> Outcome:
         _threat(interface, "who the people are"),
         (
             scored.measurement,
-            Measurement("bits wrong", wrong, predicted=min(float(people), 4 * error)),
-            Measurement("databases that fit", consistent, baseline=2.0**people),
+            Measurement("bits wrong", wrong, predicted=min(float(people), 4 * error), key="bits_wrong"),
+            Measurement("databases that fit", consistent, baseline=2.0**people, key="databases"),
         ),
         scored.lower_bound,
         scored.method,

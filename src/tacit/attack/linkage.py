@@ -234,16 +234,17 @@ def link(target: Table, setting: Setting) -> Outcome:
         share, what = found / min(people, everybody), "candidates, by records that one person fits"
     is_predicted = len(columns) > 1 and everybody == records.size
     measurements = [
-        Measurement(what, share, baseline=1 / people),
+        Measurement(what, share, baseline=1 / people, key="candidates" if is_candidate(target) else "people_at_risk"),
         Measurement(
             "share of unique records" if everybody == records.size else "share of people with a unique record",
             uniqueness(records, columns, whose),
             predicted=predicted_uniqueness(records, columns, setting.random) if is_predicted else None,
+            key="unique_records",
         ),
-        Measurement("smallest group (k-anonymity)", min(sizes.values())),
+        Measurement("smallest group (k-anonymity)", min(sizes.values()), key="smallest_group"),
     ]
     if right is not None and linked:
-        measurements.append(Measurement("links that are right", right / found))
+        measurements.append(Measurement("links that are right", right / found, key="links_right"))
     return Outcome(
         ThreatModel(
             "the published table",

@@ -98,6 +98,7 @@ def score(
         baseline=max(believed, 1 - believed),
         predicted=predicted,
         ceiling=ceiling,
+        key="secrets_guessed_right",
     )
     doubt = doubt_about(interface, setting, estimates, truth, everybody)
     power = Power(

@@ -159,8 +159,18 @@ def _outcome(
     return Outcome(
         ThreatModel(f"queries in SQL, and {channel}", "the ids of the people", interface.asked),
         (
-            Measurement("noticed, of people with the secret", tests[0] / tests[1], clopper_pearson(*tests[:2], error)),
-            Measurement("noticed, of people without", tests[2] / tests[3], clopper_pearson(*tests[2:], error)),
+            Measurement(
+                "noticed, of people with the secret",
+                tests[0] / tests[1],
+                clopper_pearson(*tests[:2], error),
+                key="noticed_with_secret",
+            ),
+            Measurement(
+                "noticed, of people without",
+                tests[2] / tests[3],
+                clopper_pearson(*tests[2:], error),
+                key="noticed_without_secret",
+            ),
         ),
         bound,
         "Clopper-Pearson bounds in both directions",
@@ -199,8 +209,8 @@ def compare_spellings(target: QueryInterface, setting: Setting) -> Outcome:
     return Outcome(
         ThreatModel("queries in SQL", "nothing", interface.asked),
         (
-            Measurement("different answers to one query", len(set(answers)), baseline=1.0),
-            Measurement("spread of the answers", float(np.ptp(answers))),
+            Measurement("different answers to one query", len(set(answers)), baseline=1.0, key="different_answers"),
+            Measurement("spread of the answers", float(np.ptp(answers)), key="answer_spread"),
         ),
         details={"answers": answers, "refusal": interface.refusal},
     )

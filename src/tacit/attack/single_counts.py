@@ -59,6 +59,7 @@ def count_singly(target: QueryInterface, setting: Setting) -> Outcome:
                 clopper_pearson(right, runs, (1 - setting.confidence) / 2),
                 baseline=0.5,
                 ceiling=None if claim is None or claim.epsilon is None else claim.accuracy,
+                key="secrets_guessed_right",
             ),
         ),
         bound(right),

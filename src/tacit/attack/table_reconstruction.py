@@ -425,8 +425,8 @@ def reconstruct_tables(target: Statistics, setting: Setting) -> Outcome:
     return Outcome(
         ThreatModel("published statistics", "the domains of the attributes", len(tables.statistics)),
         (
-            Measurement("databases that fit", len(found.found), is_stopped=not found.is_complete),
-            Measurement("share of people whose record is certain", share, baseline=0.0),
+            Measurement("databases that fit", len(found.found), is_stopped=not found.is_complete, key="databases"),
+            Measurement("share of people whose record is certain", share, baseline=0.0, key="certain_records"),
         ),
         share if found.found and found.is_complete else None,
         "all databases that fit, by constraint solving",

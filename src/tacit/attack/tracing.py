@@ -81,9 +81,21 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
     return Outcome(
         ThreatModel("published means", "the attributes of people and the means of the population", len(means)),
         (
-            Measurement("memberships guessed right", right / guesses, interval, baseline=0.5, ceiling=ceiling),
-            Measurement("area under the curve", _area(scores, present), baseline=0.5),
-            Measurement("area under the curve, by the reference", _area(by_reference, present), baseline=0.5),
+            Measurement(
+                "memberships guessed right",
+                right / guesses,
+                interval,
+                baseline=0.5,
+                ceiling=ceiling,
+                key="memberships_guessed_right",
+            ),
+            Measurement("area under the curve", _area(scores, present), baseline=0.5, key="area"),
+            Measurement(
+                "area under the curve, by the reference",
+                _area(by_reference, present),
+                baseline=0.5,
+                key="area_by_reference",
+            ),
         ),
         bound(right),
         f"one run, {guesses} guesses fixed beforehand",

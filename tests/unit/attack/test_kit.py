@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -533,3 +534,47 @@ def test_outputs_that_are_counted_do_not_serve_the_search_for_an_event() -> None
     assert mechanism_audit.measure(ones, others, 0.0, 0.95).counts == (200, 200, 0, 150)
     for module in (floating_point, side_channels, canary_audit):
         assert module.measure is mechanism_audit.measure
+
+
+def test_every_measurement_has_a_key_that_is_its_own_in_a_finding() -> None:
+    """Keys are stable: programs read figures by them. This list is only ever added to."""
+    calls = [
+        node
+        for path in Path(kit.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Measurement"
+    ]
+    keys = {part.value for one in calls for part in ast.walk(_keyword(one, "key")) if isinstance(part, ast.Constant)}
+    assert keys == KEYS
+    for found in (*attack.suite(interface(), 1.0, seed=1), attack.run("exhaustive", interface(8), seed=1)):
+        assert len({one.key for one in found.measurements} - {""}) == len(found.measurements)
+        assert found.measured("secrets_guessed_right") is found.measurements[0]
+    with pytest.raises(UnknownName, match="no measurement area; it has secrets_guessed_right"):
+        found.measured("area")
+
+
+KEYS = {
+    "abstained", "accused_without_canary", "answer_spread", "area", "area_by_reference", "bits_wrong",
+    "canaries_guessed_right", "candidates", "certain_records", "databases", "difference_deviation", "different_answers",
+    "event_share_first", "event_share_second", "found_with_canary", "gaussian_epsilon", "links_right",
+    "memberships_guessed_right", "names_right", "noise_deviation", "noticed_with_secret", "noticed_without_secret",
+    "one_value_from_one_table", "one_value_left", "people_at_risk", "ranked_first", "repeated_answers_differ",
+    "secrets_guessed_right", "smallest_group", "t_closeness", "two_values_left", "unique_records",
+    "values_guessed_right", "values_guessed_right_expected",
+}  # fmt: skip
+
+
+def _keyword(call: ast.Call, name: str) -> ast.expr:
+    (found,) = (one.value for one in call.keywords if one.arg == name)
+    return found
+
+
+def test_a_document_without_keys_of_measurements_is_read() -> None:
+    document = attack.run("averaging", interface(), 1.0, seed=1).to_dict()
+    assert document["measurements"][0]["key"] == "secrets_guessed_right"
+    for one in document["measurements"]:
+        del one["key"], one["is_stopped"]
+    assert {one.key for one in attack.Finding.from_dict(document).measurements} == {""}
+    document["measurements"][0]["key"] = "two words"
+    with pytest.raises(InvalidInput):
+        attack.Finding.from_dict(document)

@@ -245,7 +245,7 @@ def simulate_attacks(plan: Plan, secrets: list[bool]) -> Rates:
         found = [
             attack.run("differencing", target, 2 * EPSILON_EACH, effort="full", seed=seed) for seed in range(TIMES)
         ]
-        return fmean(one.measurements[0].value for one in found)
+        return fmean(one.measured("secrets_guessed_right").value for one in found)
 
     private = rate(lambda count: noise.release(count, source=source))
     return Rates(attacks, rate(lambda count: count), private, budget.spent().epsilon)
