@@ -58,35 +58,18 @@ def infer(target: Table, setting: Setting) -> Outcome:
     for cell in target.records[stated(target.sensitive, "sensitive")].tolist():
         everybody.update(meaning.of(cell))
     people = _possible_values(target, target.register, meaning)
-    if target.other is not None:
-        where = target.register if target.register is not None else target.records
-        others = _possible_values(target.other, where, meaning)
-        if len(others) != len(people):
-            raise DoesNotFit("two tables about the same people need a register of them", name="other")
-        joint = [Counter({value: min(one[value], other[value]) for value in one if value in other})
-                 for one, other in zip(people, others, strict=True)]  # fmt: skip
-    else:
-        joint = people
+    joint = people if target.other is None else _in_both(target, target.other, people, meaning)
     known = [one for one in joint if one]
     if not known:
         raise DoesNotFit("no person of the register fits a record of the table", name="register")
     whose = owners(target) if target.register is None else people_of(target.register, target.identity)
-    alone = _share(joint, whose, _is_certain)
+    alone, two_left = _share(joint, whose, _is_certain), _share(joint, whose, lambda one: len(one) == 2)
     guessed, distance = zip(*(_skew(one, everybody) for one in known), strict=True)
-    prior = _likeliest(everybody)[1] / target.records.size
+    expected, prior = sum(guessed) / len(known), _likeliest(everybody)[1] / target.records.size
     measurements = [
         Measurement("share of people with one possible value", alone, baseline=0.0, key="one_value_left"),
-        Measurement(
-            "share of people with one of two values left",
-            _share(joint, whose, lambda one: len(one) == 2),
-            key="two_values_left",
-        ),
-        Measurement(
-            "values guessed right, expected",
-            sum(guessed) / len(known),
-            baseline=prior,
-            key="values_guessed_right_expected",
-        ),
+        Measurement("share of people with one of two values left", two_left, key="two_values_left"),
+        Measurement("values guessed right, expected", expected, baseline=prior, key="values_guessed_right_expected"),
         Measurement("t-closeness", max(distance), key="t_closeness"),
     ]
     if target.other is not None:
@@ -124,6 +107,17 @@ def infer(target: Table, setting: Setting) -> Outcome:
         bounds="a share of people whose value is certain",
         unbounded=CANDIDATES if is_candidate(target) else "",
     )
+
+
+def _in_both(target: Table, other: Table, people: Sequence[Counter[Any]], meaning: _Meaning) -> list[Counter[Any]]:
+    """Return the values of each person that are possible by two tables."""
+    others = _possible_values(other, target.records if target.register is None else target.register, meaning)
+    if len(others) != len(people):
+        raise DoesNotFit("two tables about the same people need a register of them", name="other")
+    return [
+        Counter({value: min(one[value], another[value]) for value in one if value in another})
+        for one, another in zip(people, others, strict=True)
+    ]
 
 
 def _share(people: Sequence[Counter[Any]], whose: Sequence[Any], is_such: Callable[[Counter[Any]], bool]) -> float:

@@ -74,6 +74,8 @@ class QueryInterface:
         self.epsilon = None if epsilon is None else float(positive("epsilon", epsilon))
         self.epsilon_min = float(not_negative("epsilon_min", epsilon_min))
         self.truth = None if truth is None else np.asarray([bool(one) for one in truth])
+        self.progress: Callable[[int, int], None] | None = None
+        """Called after each query of an attack that asks several, with their number so far and in all."""
         counted = [len(one) for one in (self.truth, self.ids) if one is not None]
         counted += [] if people is None else [whole("people", people, at_least=1)]
         if not counted:
@@ -155,11 +157,13 @@ class Interface:
         self.is_exhausted = False
         """Whether no further question can be asked, whatever it is."""
         self.epsilon_each, self._affordable = None, math.inf
+        self._planned = questions
         if target.epsilon is not None:
             self.epsilon_each = max(target.epsilon / questions, target.epsilon_min)
             self._affordable = max(questions, 1)
             if self.epsilon_each > target.epsilon / questions:
                 self._affordable = int(target.epsilon / self.epsilon_each)
+            self._planned = min(questions, self._affordable)
 
     @property
     def refusal(self) -> str:
@@ -180,6 +184,8 @@ class Interface:
             self.refused, self.is_exhausted = refusal, isinstance(refusal, BudgetExceeded)
             return None
         self.asked += 1
+        if self.target.progress is not None and self._planned > 1:
+            self.target.progress(self.asked, self._planned)
         try:
             answer = float(exact("answer", found))
         except InvalidInput:

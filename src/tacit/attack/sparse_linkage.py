@@ -87,7 +87,7 @@ def deanonymize(target: Table, setting: Setting) -> Outcome:
             name="truth",
         )
     board = Scoreboard(entities)
-    named, right, first, worst = 0, 0, 0, []
+    alone, named, right, first, worst = 1 / len(entities), 0, 0, 0, []
     for person, known in people.items():
         found, lead = board.best(known)
         is_right = found == target.truth.get(person)  # an entity is never missing
@@ -101,7 +101,7 @@ def deanonymize(target: Table, setting: Setting) -> Outcome:
     low, high = clopper_pearson(right, len(people), (1 - setting.confidence) / 2)
     whose = Counter(target.truth[one] for one in people if one in target.truth)
     most = max(whose.values())
-    chance = max(1 / len(entities), most / len(people) if most > 1 else 0.0)
+    chance = max(alone, most / len(people) if most > 1 else 0.0)
 
     def bound(found: int) -> float:
         sure = clopper_pearson(found, len(people), (1 - setting.confidence) / 2)[0]
@@ -120,16 +120,10 @@ def deanonymize(target: Table, setting: Setting) -> Outcome:
             0,
         ),
         (
-            Measurement(
-                "share of people identified",
-                right / len(people),
-                (low, high),
-                baseline=1 / len(entities),
-                key="people_at_risk",
-            ),
+            Measurement("share of people identified", right / len(people), (low, high), alone, key="people_at_risk"),
             Measurement("names that are right", right / named if named else 0.0, key="names_right"),
             Measurement("share abstained from", 1 - named / len(people), key="abstained"),
-            Measurement("share ranked first", first / len(people), baseline=1 / len(entities), key="ranked_first"),
+            Measurement("share ranked first", first / len(people), baseline=alone, key="ranked_first"),
         ),
         bound(right),
         f"Clopper-Pearson bound, beyond a chance of {chance:.3g}",

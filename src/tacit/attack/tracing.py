@@ -69,7 +69,7 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
     scores, right = attacked(means)
     _, leaked = attacked(members.mean(axis=0))
     _, nothing = attacked(everybody + setting.random.normal(0, people.std(axis=0) / math.sqrt(len(members))))
-    by_reference = people @ (means - reference)
+    by_reference = _area(people @ (means - reference), present)
     noise = np.ptp(people, axis=0).sum() / len(members) * setting.random.laplace(size=(SIMULATED, len(means)))
 
     def share(epsilon: float) -> float:
@@ -77,25 +77,16 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
         return float(np.mean([attacked(members.mean(axis=0) + one / epsilon)[1] for one in noise])) / guesses
 
     interval = clopper_pearson(right, guesses, (1 - setting.confidence) / 2)
-    ceiling = setting.ceiling(len(people), guesses, float(present.mean()))
+    guessed_right = Measurement(
+        "memberships guessed right", right / guesses, interval, baseline=0.5,
+        ceiling=setting.ceiling(len(people), guesses, float(present.mean())), key="memberships_guessed_right",
+    )  # fmt: skip
     return Outcome(
         ThreatModel("published means", "the attributes of people and the means of the population", len(means)),
         (
-            Measurement(
-                "memberships guessed right",
-                right / guesses,
-                interval,
-                baseline=0.5,
-                ceiling=ceiling,
-                key="memberships_guessed_right",
-            ),
+            guessed_right,
             Measurement("area under the curve", _area(scores, present), baseline=0.5, key="area"),
-            Measurement(
-                "area under the curve, by the reference",
-                _area(by_reference, present),
-                baseline=0.5,
-                key="area_by_reference",
-            ),
+            Measurement("area under the curve, by the reference", by_reference, baseline=0.5, key="area_by_reference"),
         ),
         bound(right),
         f"one run, {guesses} guesses fixed beforehand",

@@ -17,14 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from tacit.engines.protocol import Progress
 
 
 T = TypeVar("T")
@@ -241,31 +239,38 @@ def show_hints(screen: Screen, hints: list[str]) -> None:
             click.echo(f"hint: {hint}", err=True)
 
 
+RUNNING: Final = "running"
 QUIET_S: Final = 0.5
 """Delay before a progress bar is shown."""
 
 
+class ShowProgress(Protocol):
+    """Shows which share of a command is done, and what it does."""
+
+    def __call__(self, share: float, text: str = RUNNING, /) -> None:
+        """Draw the share, with the text before it."""
+
+
 @contextmanager
-def progress_bar(screen: Screen) -> Iterator[Progress | None]:
-    """Yield a progress callback that draws a bar on a terminal, or None elsewhere."""
-    if screen.as_json or not screen.console.is_terminal:
+def progress_bar(screen: Screen) -> Iterator[ShowProgress | None]:
+    """Yield a progress callback that draws a bar on standard error; None unless it and the output are terminals."""
+    if screen.as_json or not screen.console.is_terminal or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    bar = Progress(
-        TextColumn("running"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        transient=True,
-        console=Console(stderr=True),
-    )
-    task = bar.add_task("", total=1.0)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, transient=True, console=Console(stderr=True))
+    task = bar.add_task(RUNNING, total=1.0)
     timer = threading.Timer(QUIET_S, bar.start)
     timer.start()
+
+    def show(share: float, text: str = RUNNING, /) -> None:
+        bar.update(task, completed=share, description=text)
+
     try:
-        yield lambda share: bar.update(task, completed=share)
+        yield show
     finally:
         timer.cancel()
         bar.stop()

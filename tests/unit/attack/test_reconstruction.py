@@ -129,7 +129,7 @@ def test_a_search_that_stopped_says_at_least_and_calls_no_record_certain(monkeyp
     found = attack.run("table_reconstruction", attack.Statistics.of_tables(ages), attack.Claim(risk=0.1))
     count, certain = found.measurements
     assert figures(count) == "at least 3 (search stopped)"
-    assert figures(certain) == "none"
+    assert figures(certain) == "none, baseline 0"
     assert (found.lower_bound, found.worst) == (None, ())
     assert "search stopped after 3 databases" in found.reason
     assert "at least 3 (search stopped)" in found.to_html()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +33,7 @@ from tacit.privacy.errors import (
     TacitError,
 )
 from tacit.privacy.tables import Kind
+from tests.unit.cli.terminal import Terminal, Typist
 
 PEOPLE = 60
 SECRETS = np.random.default_rng(4).integers(0, 2, PEOPLE)
@@ -192,7 +196,9 @@ def test_updates_of_files_tell_which_canaries_took_part(files: Path, capsys: pyt
     canaries, present = random.normal(size=(200, 400)), random.integers(0, 2, 200)
     columns = ",".join(f"w{one}" for one in range(400))
     written(files / "rounds.csv", columns, [canaries[present == 1].sum(0)] * 2)
-    written(files / "canaries.csv", f"present,{columns}", np.column_stack([present, canaries]))
+    written(
+        files / "canaries.csv", f"present,{columns}", [(one, *row) for one, row in zip(present, canaries, strict=True)]
+    )
     words = ("update-audit", "rounds.csv", "--canaries", "canaries.csv", "--epsilon", "0.5", "--delta", "1e-5")
     (found,) = attacked(*words)
     assert found.verdict == "violates", found.reason
@@ -419,7 +425,7 @@ BROKEN = (
 @pytest.mark.parametrize(
     "changed",
     [
-        ("--epsilon", "2"), ("--epsilon", "1", "--delta", "1e-3"), ("--epsilon", "1", "--prior", "0.3"),
+        ("--epsilon", "2"), ("--epsilon", "1", "--delta", "1e-3"), ("--epsilon", "1", "--effort", "nightly"),
         ("--epsilon", "1", "--trainings", "independent"),
     ],
 )  # fmt: skip
@@ -871,3 +877,23 @@ def test_the_right_to_keep_over_a_server_is_read_from_the_grants(
     else:
         with pytest.raises(NotPermitted, match="needs the role owner, curator or auditor on clinic; nothing was"):
             queries._require_grant(Server(), "clinic")
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_queries_are_counted_on_a_terminal_and_not_in_a_pipe(
+    files: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+) -> None:
+    monkeypatch.setattr("tacit.cli.output.QUIET_S", 0.0)
+    whole = Curator.sql
+    monkeypatch.setattr(Curator, "sql", lambda self, *rest, **more: time.sleep(0.01) or whole(self, *rest, **more))
+    few = "".join(f"{one},{bit}\n" for one, bit in enumerate(SECRETS[:10]))
+    (files / "secrets.csv").write_text(f"id,secret\n{few}")
+    table = f'kind = "query"\ntable = "people"\nsecret = "ill = 1"\ntruth = "{files / "secrets.csv"}"\n'
+    suite = ("--folder", str(folder), *targets(files / "t.toml", f"{table}claim = {{epsilon = 0.5}}"))
+    for words in (("differencing", *QUERY, "--epsilon", "0.5"), suite):
+        shown, typist = Terminal() if is_terminal else io.StringIO(), Typist(monkeypatch)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", shown)
+            assert typist.runs("attack", *words)[0] == 0
+        assert (" of 20 queries" in shown.getvalue()) is is_terminal
+        assert "running" not in shown.getvalue() or is_terminal

@@ -19,7 +19,7 @@ from tacit.cli.attacks.queries import QUERY, Place, Spending, Spent, confirm_spe
 from tacit.cli.attacks.report import Failed, Report
 from tacit.cli.attacks.targets import KINDS, MECHANISM
 from tacit.cli.options import ServerAddress, is_typed
-from tacit.cli.output import Screen, is_interrupt, progress_bar
+from tacit.cli.output import RUNNING, Screen, ShowProgress, is_interrupt, progress_bar
 from tacit.privacy.errors import InvalidInput, UnknownName, WrongType
 
 if TYPE_CHECKING:
@@ -94,11 +94,12 @@ class _Progress:
 
     found: list[Finding] = field(default_factory=list)
     failed: list[Failed] = field(default_factory=list)
-    advance: Callable[[float], None] = lambda share: None
+    advance: ShowProgress | None = None
 
-    def show(self, among: int) -> None:
+    def show(self, among: int, text: str = RUNNING) -> None:
         """Show which share of the attacks is done."""
-        self.advance(min(1.0, (len(self.found) + len(self.failed)) / among))
+        if self.advance is not None:
+            self.advance(min(1.0, (len(self.found) + len(self.failed)) / among), text)
 
 
 def run_suite(screen: Screen, options: SuiteOptions, report: Report) -> None:
@@ -118,7 +119,7 @@ def run_suite(screen: Screen, options: SuiteOptions, report: Report) -> None:
         ]
         confirm_spending(screen, place, spendings, is_confirmed=options.yes)
         spent = Spent(place, spendings)
-        state.advance = stack.enter_context(progress_bar(screen)) or state.advance
+        state.advance = stack.enter_context(progress_bar(screen))
         try:
             for one, known in zip(planned, held, strict=True):
                 state.found += known
@@ -164,10 +165,24 @@ def _attack(one: Planned, done: set[str], settings: RunSettings, report: Report,
         state.failed.append(Failed.of(one.name, attack, error))
         state.show(settings.among)
 
+    watch_queries(one.target, lambda asked, planned: state.show(settings.among, queries_text(asked, planned)))
     suite(
         one.target, one.claim, settings.prior, settings.effort, settings.seed,
         among=settings.among, done=one.leaves_out | done, report=add, failed=fail,
     )  # fmt: skip
+
+
+def watch_queries(target: object, progress: Callable[[int, int], None]) -> None:
+    """Have the queries of attacks on a target reported, if it is asked any."""
+    from tacit.attack import QueryInterface
+
+    if isinstance(target, QueryInterface):
+        target.progress = progress
+
+
+def queries_text(asked: int, planned: int) -> str:
+    """Return how many queries of an attack are done, in words."""
+    return f"{asked:,} of {planned:,} queries"
 
 
 def run_one(attack: str, one: Planned, settings: RunSettings) -> Finding:

@@ -14,7 +14,16 @@ from click.core import ParameterSource
 from tacit.cli.attacks.claims import claim_of_options
 from tacit.cli.attacks.queries import QUERY, KeepSettings, Place, Spent, confirm_spending, open_source
 from tacit.cli.attacks.report import SERIOUS, Failed, Report, bound_of, claim_of, printable
-from tacit.cli.attacks.suites import Planned, RunSettings, SuiteOptions, planned, run_one, run_suite
+from tacit.cli.attacks.suites import (
+    Planned,
+    RunSettings,
+    SuiteOptions,
+    planned,
+    queries_text,
+    run_one,
+    run_suite,
+    watch_queries,
+)
 from tacit.cli.attacks.targets import (
     MEANS,
     MECHANISM,
@@ -245,7 +254,12 @@ def _run(attack: str, kind: TargetKind, screen: Screen, /, **values: Any) -> Non
             confirm_spending(screen, place, spendings, is_confirmed=values["yes"])
             spent = Spent(place, spendings)
             try:
-                with progress_bar(screen):
+                with progress_bar(screen) as show:
+                    if show is not None:
+                        watch_queries(
+                            target.target,
+                            lambda asked, planned: show(asked / planned, queries_text(asked, planned)),
+                        )
                     found = _finding(attack, target, how, report)
             except BaseException as error:
                 if not is_interrupt(error):
