@@ -4,6 +4,7 @@
     recurrent   LSTM and GRU as unrolled loops whose gate gradients are kept
     attention   multi-head attention as four linear maps
     clipping    PerSampleClipper: hooks, one backward pass, clip factors
+    rounding    bounds on floating-point errors of norms and sums
 
 The noise is `tacit.mechanisms.bulk_gaussian`.
 """

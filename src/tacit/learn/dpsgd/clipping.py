@@ -1,8 +1,9 @@
 """Sums of clipped per-sample gradients, with one backward pass.
 
 Promise of `PerSampleClipper.clipped_sums`: the returned sum is that of one vector for each sample (or unit) that is a
-function of this sample's rows alone and has an L2 norm of at most `clip`, up to the rounding errors of the model's
-dtype: adding or removing a sample (unit) moves all parameters' sums together by at most `clip`. The factors are
+function of this sample's rows alone and has an L2 norm of at most `clip`. Adding or removing a sample (unit) moves all
+parameters' sums together by at most clip (1 + `sum_error`), rounding included (`rounding` has the theorem). With norms
+that are bounds from above, by less than 2^-14 for ordinary rows, the factors are
 
     flat        min(1, clip / norm)                                     (Abadi et al. 2016)
     per-layer   min(1, clip / sqrt(layers) / norm of the layer's gradient), for each layer on its own
@@ -48,7 +49,8 @@ from tacit.learn.dpsgd.layers import (
     sum_of,
     weighted,
 )
-from tacit.privacy.errors import InvalidInput, NotPositive, WrongType
+from tacit.learn.dpsgd.rounding import CLIP_MAX, CLIP_MIN, NORM_FLOOR, NORM_SLACK, products_are_reduced
+from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
 
 Clipping = Literal["flat", "per-layer", "automatic"]
 CLIPPINGS: Final = ("flat", "per-layer", "automatic")
@@ -104,22 +106,26 @@ class PerSampleClipper:
         """Drop what was noted of forward passes whose losses are not wanted."""
         self._uses.clear()
 
-    def clipped_sums(self, losses: Tensor, clip: float, units: Tensor | None = None) -> tuple[Gradients, Tensor]:
-        """Return the sum of clipped gradients for each parameter by name, and the norms of the unclipped gradients.
+    def clipped_sums(
+        self, losses: Tensor, clip: float, units: Tensor | None = None, *, is_precise: bool = False
+    ) -> tuple[Gradients, Tensor]:
+        """Return the sum of clipped gradients for each parameter by name, and bounds on the norms before clipping.
+
+        Sums are float32 or float64; `is_precise` asks for sums over samples in float64 (`rounding.single_rows`).
 
         `losses` has one loss for each row. `units` numbers the unit of each row: the gradients of all rows of a unit
         are added before they are clipped, and norms are in the order of the units' sorted numbers. The norms are
         private: they are not to be shown.
         """
         uses, self._uses = self._uses, []
-        if not clip > 0:
-            raise NotPositive("the clip must be above 0", name="clip", value=clip)
+        if not CLIP_MIN <= clip <= CLIP_MAX:
+            raise OutOfRange("the clip must be at least 2^-30 and at most 2^30", name="clip", value=clip)
         if losses.dim() != 1:
             raise WrongType('give one loss for each sample (reduction="none")', name="losses")
         sums = {name: torch.zeros_like(parameter) for parameter, name in self._names.items()}
         if not len(losses):
             return sums, losses.detach().new_zeros(0)
-        rows = _rows_of(losses, units)
+        rows = _rows_of(losses, units, is_precise=is_precise or products_are_reduced())
         if not self._probed and len(losses) > 1:
             self._probe(losses, uses)
         reached = _reached(losses, uses)
@@ -129,7 +135,7 @@ class PerSampleClipper:
     def _combine(self, blocks: list[Block], rows: Rows, clip: float, sums: Gradients) -> tuple[Gradients, Tensor]:
         """Return the clipped sums over all blocks of parameters; `sums` has zeros for those that were not used."""
         if not blocks:
-            return sums, torch.zeros(rows.count)
+            return sums, torch.zeros(rows.count, dtype=torch.float64)
         norms, formed = zip(*(block.norms(rows) for block in blocks), strict=True)
         total = sum_of(list(norms))
         bad = ~torch.isfinite(total)
@@ -139,9 +145,9 @@ class PerSampleClipper:
             return sums, total.masked_fill(bad, torch.inf)
         for block, block_norms, gradients in zip(blocks, norms, formed, strict=True):
             squares, bound = (block_norms, clip / len(blocks) ** 0.5) if self.clipping == "per-layer" else (total, clip)
-            for parameter, part in block.sums(rows, self._factors(squares.sqrt(), bound), gradients).items():
+            for parameter, part in block.sums(rows, self._factors(_from_above(squares), bound), gradients).items():
                 sums[self._names[parameter]] = part
-        return sums, total.sqrt()
+        return sums, _from_above(total)
 
     def _factors(self, norms: Tensor, clip: float) -> Tensor:
         """Return what each group's gradient is multiplied with; its norm is then at most `clip`."""
@@ -187,6 +193,8 @@ class PerSampleClipper:
 
     def _note(self, rule: Rule, parameters: Mapping[str, nn.Parameter], value: Any, output: Tensor) -> None:
         trainable = {role: part for role, part in parameters.items() if part in self._names}
+        if trainable and torch.is_autocast_enabled(output.device.type):
+            raise WrongType("private training under autocast is not supported; convert the model instead", name="model")
         if trainable and output.requires_grad:
             version = value._version if isinstance(value, Tensor) else 0
             self._uses.append(Use(rule, trainable, value, get_gradient_edge(output), version))
@@ -259,7 +267,7 @@ class Block:
             use = self.uses[0]
             sums = use.rule.sums(use, self.grads[0], rows, factors, formed)
             return {use.parameters[role]: part for role, part in sums.items()}
-        return {parameter: weighted(factors, part) for parameter, part in formed.items()}
+        return {parameter: weighted(factors, part, rows) for parameter, part in formed.items()}
 
     def without(self, rows: Rows, bad: Tensor) -> Block:
         """Return the block with other rows in place of those of the groups `bad`, and gradients of 0 for them."""
@@ -275,6 +283,11 @@ class Block:
 
         uses = [replace(use, value=picked(use.value)) for use in self.uses]
         return Block(uses, [grad.masked_fill(out.view(-1, *(1,) * (grad.dim() - 1)), 0) for grad in self.grads])
+
+
+def _from_above(squares: Tensor) -> Tensor:
+    """Return norms from squares that are off by as much as `rounding` allows."""
+    return squares.sqrt().mul_(1 + NORM_SLACK).add_(NORM_FLOOR)
 
 
 def _reached(losses: Tensor, uses: list[Use]) -> list[tuple[Use, Tensor]]:
@@ -339,14 +352,14 @@ def _modules_with_parameters(model: nn.Module) -> list[nn.Module]:
     return modules
 
 
-def _rows_of(losses: Tensor, units: Tensor | None) -> Rows:
+def _rows_of(losses: Tensor, units: Tensor | None, *, is_precise: bool) -> Rows:
     """Return the groups of rows; one row for each unit is the same as none named."""
     if units is None:
-        return Rows(len(losses))
+        return Rows(len(losses), None, is_precise)
     if units.shape != losses.shape or units.is_floating_point():
         raise WrongType("units has one whole number for each loss", name="units")
     distinct, numbers = torch.unique(units, return_inverse=True)
-    return Rows(len(distinct), numbers)
+    return Rows(len(distinct), numbers, is_precise)
 
 
 def require_separate_samples(model: nn.Module) -> None:

@@ -16,9 +16,10 @@ from typing import Any, Final, Self
 import torch
 from torch import Tensor
 
-from tacit.accounting import Cost, epsilon, meaning
+from tacit.accounting import Cost, epsilon
 from tacit.attack import Finding
 from tacit.learn.dpsgd.canaries import Canaries, noise_ratio
+from tacit.learn.dpsgd.cards import audit_words, card_of
 from tacit.learn.dpsgd.checkpoints import (
     Progress,
     Settings,
@@ -31,19 +32,20 @@ from tacit.learn.dpsgd.checkpoints import (
 from tacit.learn.dpsgd.clipping import PerSampleClipper
 from tacit.learn.dpsgd.inputs import TrainingParts
 from tacit.learn.dpsgd.interrupts import interrupts_held
+from tacit.learn.dpsgd.rounding import single_rows
 from tacit.learn.dpsgd.sampling import Chunk, Indices, poisson_sample
 from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule
 from tacit.ledger import Budget
 from tacit.mechanisms.bulk_gaussian import BulkGaussian
-from tacit.mechanisms.randomness import SIMULATED, SYSTEM
+from tacit.mechanisms.randomness import SYSTEM
 from tacit.privacy.errors import AlreadySettled, Exhausted, InvalidInput, WrongType
-from tacit.privacy.figures import at_most, grouped
+from tacit.privacy.figures import at_most
 
 KEPT_BACK: Final = "tacit canaries"
 COUNTED: Final = "tacit count"
 """Names beside the parameters' in what a step releases: the directions of canaries, the count of adaptive clipping."""
-ROUNDING: Final = 1 + 2.0**-40
-"""The factor on deviations: more than the rounding errors of computing them."""
+ROUNDING: Final = 1 + 2.0**-28
+"""The factor on deviations: more than the rounding errors of computing them, and of a count of up to 2^24 units."""
 
 
 class PrivateTraining:
@@ -67,6 +69,7 @@ class PrivateTraining:
         self._chunks: deque[tuple[Chunk, Any]] = deque()
         self._pending: tuple[Chunk, Any] | None = None
         self._sums: dict[str, Tensor] = {}
+        self._is_precise = False
         self._sampled_canaries: Indices | None = None
         self._passes: Iterator[Any] | None = None
         self._canaries: Canaries | None = None
@@ -150,6 +153,7 @@ class PrivateTraining:
         if schedule.steps_per_pass is None:
             sampled = poisson_sample(people + count, schedule.rate, self._source)
             inside = sampled[: sampled.searchsorted(people)]
+            self._is_precise = len(inside) > single_rows(schedule.batch_size) // self._parts.processes.size
             self._sampled_canaries = sampled[len(inside) :] - people
             settings = self._settings
             found = self._parts.units.chunks(inside, settings.physical_batch_size, settings.views)
@@ -163,6 +167,7 @@ class PrivateTraining:
             at = self._progress.counted
             self._sampled_canaries = self._canaries.sampled_by_loader(at, schedule.steps_per_pass)
         size = len(batch[0] if isinstance(batch, tuple | list) else batch)
+        self._is_precise = size > single_rows(schedule.batch_size)
         self._chunks.append((Chunk(torch.arange(size).numpy(), None, True), batch))
 
     def step(self, losses: Tensor, public_loss: Any = None) -> None:
@@ -180,13 +185,15 @@ class PrivateTraining:
             )
         views, clip = self._settings.views, self._progress.clip
         units = None if chunk.units is None else torch.from_numpy(chunk.units)
-        sums, norms = self._clipper.clipped_sums(losses if views == 1 else losses / views, clip, units)
+        sums, norms = self._clipper.clipped_sums(
+            losses if views == 1 else losses / views, clip, units, is_precise=self._is_precise
+        )
         if isinstance(self._settings.schedule.clip, AdaptiveClip):
-            sums[COUNTED] = ((norms <= clip).float() - 0.5).sum().reshape(1)
+            sums[COUNTED] = ((norms <= clip).double() - 0.5).sum().reshape(1)
         extra = self._public_gradients(public_loss) if chunk.is_last and public_loss is not None else {}
         self._pending = None  # before they are added: never twice
         for name, one in sums.items():
-            self._sums[name] = self._sums[name].add_(one) if name in self._sums else one
+            self._sums[name] = self._sums[name].double().add_(one) if name in self._sums else one
         if chunk.is_last:
             self._release(extra)
 
@@ -197,8 +204,7 @@ class PrivateTraining:
         """
         self._ended_why = "a step failed or was interrupted after its noise was drawn"
         with interrupts_held():
-            sums = self._sums or self._no_sums()
-            self._parts.processes.add_up(sums)
+            sums = self._parts.processes.add_up(self._sums or self._no_sums())
             if self._anchor is not None:
                 released = self._noisy(sums)
                 self._change(released, extra)
@@ -217,17 +223,19 @@ class PrivateTraining:
         """Return the sums of a batch without units."""
         sums = {name: torch.zeros_like(one) for name, one in self._parts.parameters.items()}
         if isinstance(self._settings.schedule.clip, AdaptiveClip):
-            sums[COUNTED] = torch.zeros(1)
+            sums[COUNTED] = torch.zeros(1, dtype=torch.float64)
         return sums
 
     def _noisy(self, sums: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return what a step releases: the sums with Gaussian noise, in one mechanism.
 
-        Neighbours: one unit more or less (one row replaced, with a loader). Sensitivity: clip for the gradients, and
-        with adaptive clipping 1/2 for the count, which is scaled so that one deviation serves both (`schedule`).
+        Neighbours: one unit more or less (one row replaced, with a loader). Sensitivity: clip (1 + sum_error) for the
+        gradients, rounding included (`rounding`), and with adaptive clipping 1/2 for the count, which is scaled so that
+        one deviation serves both (`schedule`).
         Theorem: `Sampled(rate, Gaussian(multiplier))` for the deviation over the joint sensitivity.
         """
-        schedule, step, clip = self._settings.schedule, self._progress.counted, self._progress.clip
+        schedule, step = self._settings.schedule, self._progress.counted
+        clip = self._progress.clip * (1 + schedule.sum_error)
         deviation = schedule.sum_noise_at(step) * clip * ROUNDING
         sensitivity = deviation / schedule.noise_at(step)
         scale = 1.0
@@ -254,7 +262,7 @@ class PrivateTraining:
         """Change the weights by what a step released; post-processing."""
         schedule = self._settings.schedule
         for name, parameter in self._parts.parameters.items():
-            parameter.grad = released[name] / schedule.batch_size
+            parameter.grad = (released[name] / schedule.batch_size).to(parameter.dtype)
             if name in extra:
                 parameter.grad += extra[name]
         self._parts.optimizer.step()
@@ -415,47 +423,14 @@ class PrivateTraining:
     @property
     def card(self) -> str:
         """The training in plain language: whom it protects, how, at what cost, and what the audit found."""
-        settings, schedule = self._settings, self._settings.schedule
-        if schedule.steps_per_pass is None:
-            sampler = (
-                f"Each step takes every unit with probability {float(schedule.rate):.6g} (Poisson samples, expected "
-                f"size {schedule.batch_size:,})"
-            )
-            whom = "one unit more or less"
-        else:
-            sampler = "Batches come from a loader that visits every row once per pass, without amplification"
-            whom = "one row replaced"
-        noises = sorted({value for value, _ in schedule.noise})
-        noise = f"{noises[0]:.4g}" + (f" to {noises[-1]:.4g}" if len(noises) > 1 else "")
-        clips = "a private quantile of their norms" if isinstance(schedule.clip, AdaptiveClip) else "the clip"
-        event = schedule.event
-        sentences = [
-            f"Training of {schedule.steps:,} steps on {grouped(schedule.units)} units, which protects {whom}.",
-            f"{sampler}; gradients are clipped to {clips} ({settings.clipping}), and their sum gets Gaussian noise of "
-            f"{noise} times the clip.",
-            f"All weights of all steps together, charged at the start, cost {settings.cost.in_words(event.relation)}.",
-            meaning(event.event, event.delta).sentence,
-            "Public are the number of units, the rate, all arguments and the weights of every step; what the training "
-            "loop itself shows of rows, losses or norms is not covered.",
-        ]
-        if self._progress.is_stopped:
-            sentences.append(f"It was stopped after {self._progress.counted:,} steps.")
-        if self._progress.forfeited:
-            sentences.append(f"{self._progress.forfeited:,} steps were lost with processes that died, and count.")
-        if self._finding is not None:
-            sentences.append(f"Audit: {self._audit_words}")
-        return " ".join([*sentences, *([SIMULATED] if settings.is_simulated else [])])
+        audit = None if self._finding is None else self._audit_words
+        return card_of(self._settings, self._progress, audit)
 
     @property
     def _audit_words(self) -> str:
-        found, ratio = self._finding, self.noise_ratio
-        assert found is not None
-        assert ratio is not None
-        return (
-            f"{self._settings.canaries:,} canaries show an epsilon of at least {found.lower_bound:.3g} ({found.verdict}"
-            f"); their noise has {ratio[0]:.4f} of the stated deviation ({ratio[1]:.4f} to {ratio[2]:.4f})"
-            f"{', and is used in more than one step' if self.repeats_noise else ''}."
-        )
+        assert self._finding is not None
+        assert self.noise_ratio is not None
+        return audit_words(self._settings, self._finding, self.noise_ratio, repeats_noise=self.repeats_noise)
 
     def _require_live(self) -> None:
         if self._ended_why:

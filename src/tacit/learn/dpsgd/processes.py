@@ -49,11 +49,14 @@ class Processes:
         dist.all_reduce(found)
         return int(found.item())
 
-    def add_up(self, tensors: Mapping[str, Tensor]) -> None:
-        """Replace tensors by their sums over the processes."""
-        if self._is_group:
-            for _, tensor in sorted(tensors.items()):
-                dist.all_reduce(tensor)
+    def add_up(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the sums of tensors over the processes, in float64."""
+        if not self._is_group:
+            return tensors
+        totals = {name: tensor.double() for name, tensor in sorted(tensors.items())}
+        for total in totals.values():
+            dist.all_reduce(total)
+        return totals
 
     def hand_out(self, tensors: Mapping[str, Tensor]) -> None:
         """Replace tensors by those of rank 0."""

@@ -2,16 +2,17 @@
 
 Promise: the event of a schedule is that of all its steps together, whatever model, loss and optimizer they serve.
 
-Poisson samples (add/remove one unit). A step releases sum + N(0, (noise multiplier * clip)^2 I), sum over the sampled
-units of gradients of norm at most clip: a Gaussian mechanism on a Poisson sample, `Sampled(rate, Gaussian(multiplier))`
-(Abadi et al. 2016; dominating pair: Zhu, Dong, Wang 2022). Which gradients are summed depends on earlier releases:
-adaptive composition with parameters that are fixed beforehand, which loss distributions cover.
+Poisson samples (add/remove one unit). A step releases sum + N(0, (noise multiplier * bound)^2 I), sum over the sampled
+units of gradients of norm at most clip, which with rounding moves by at most bound = clip (1 + sum_error): a Gaussian
+mechanism on a Poisson sample, `Sampled(rate, Gaussian(multiplier))` (Abadi et al. 2016; dominating pair: Zhu, Dong,
+Wang 2022). Which gradients are summed depends on earlier releases: adaptive composition with parameters that are fixed
+beforehand, which loss distributions cover.
 
 A loader of the caller's own (replace one row). It visits every row at most once per pass, in an order that does not
-depend on the rows. Replacing a row changes the sum of one step per pass, by at most 2 clip. Given the order, all steps
-of a pass but one are the same functions of what was released before, so a pass is a Gaussian mechanism of
-sensitivity 2 clip, and the order may be public: `Repeated(Gaussian(multiplier / 2), passes)`, without amplification.
-It does not hold for add/remove: without a row all later rows of the order move up, and every batch is another.
+depend on the rows. Replacing a row changes the sum of one step per pass, by at most 2 bound. Given the order, all steps
+of a pass but one are the same functions of what was released before, so a pass is a Gaussian mechanism of sensitivity 2
+bound, and the order may be public: `Repeated(Gaussian(multiplier / 2), passes)`, without amplification. It does not
+hold for add/remove: without a row all later rows of the order move up, and every batch is another.
 
 Adaptive clipping (Andrew, Thakkar, McMahan, Ramaswamy 2021, theorem 1): a step also releases the number of units whose
 norm is at most the clip, as the sum of b - 1/2 with b = 0 or 1, which a unit moves by 1/2, with noise of deviation
@@ -30,6 +31,7 @@ from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from tacit.accounting import calibrate
+from tacit.learn.dpsgd.rounding import CLIP_MAX, CLIP_MIN, sum_error
 from tacit.privacy.errors import InvalidInput, OutOfRange, TacitError, TooLarge
 from tacit.privacy.events import Composed, Converted, Event, Gaussian, Repeated, Sampled
 from tacit.privacy.numbers import inside_unit_interval, parameter, positive, rounded_down, rounded_up
@@ -69,7 +71,7 @@ class AdaptiveClip:
     def after(self, clip: float, share: float) -> float:
         """Return the clip of the next step; the factor is limited, since noisy shares are not."""
         moved = self.learning_rate * (share - self.quantile)
-        return min(max(clip * math.exp(-min(max(moved, -1.0), 1.0)), 1e-9), 1e9)
+        return min(max(clip * math.exp(-min(max(moved, -1.0), 1.0)), CLIP_MIN), CLIP_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,11 @@ class Schedule:
     """The part of delta for the distance of the noise to Gaussian noise (`BulkGaussian.failure`)."""
     steps_per_pass: int | None = None
     """The number of batches of the caller's own loader; None for Poisson samples."""
+
+    @property
+    def sum_error(self) -> float:
+        """How far rounding can move the sums of neighbours apart beyond the clip, over the clip (`rounding`)."""
+        return sum_error(self.batch_size, self.units)
 
     @property
     def rate(self) -> Fraction:
@@ -163,6 +170,9 @@ def planned(
     if slack > at / 2:
         raise TooLarge("delta is too small for so many steps and parameters", name="delta", value=delta)
     clips = clip if isinstance(clip, AdaptiveClip) else _runs("clip", clip, steps)
+    for value in (clips.start,) if isinstance(clips, AdaptiveClip) else (value for value, _ in clips):
+        if not CLIP_MIN <= value <= CLIP_MAX:
+            raise OutOfRange("the clip must be at least 2^-30 and at most 2^30", name="clip", value=value)
 
     def schedule(noise: Runs) -> Schedule:
         return Schedule(steps, batch_size, units, noise, clips, at, slack, steps_per_pass)

@@ -8,9 +8,9 @@
 
 Promise (neighbours: one unit more or less; with a loader of the caller's own, one row replaced): all weights of all
 steps together are as private as was charged before the first one. Each step releases one Gaussian mechanism of
-sensitivity `clip` on a Poisson sample of the units (`schedule`): the sum of clipped gradients with noise, divided by
-the *expected* batch size, which is public; a batch without units is noise alone. Optimizer, learning rates, weight
-averaging and gradients on public data are post-processing.
+sensitivity `clip`, widened for rounding (`rounding`), on a Poisson sample of the units (`schedule`): the sum of clipped
+gradients with noise, divided by the *expected* batch size, which is public; a batch without units is noise alone.
+Optimizer, learning rates, weight averaging and gradients on public data are post-processing.
 
 Public: the number of units, the rate, numbers of steps and rows per chunk that follow from them, all arguments, and
 the model's weights at the start and after every step. The loop itself sees raw rows: what a program shows of them, or
@@ -68,12 +68,13 @@ from tacit.learn.dpsgd.checkpoints import (
 from tacit.learn.dpsgd.clipping import Clipping, PerSampleClipper
 from tacit.learn.dpsgd.inputs import TrainingParts
 from tacit.learn.dpsgd.private_training import PrivateTraining
+from tacit.learn.dpsgd.rounding import CHUNKS_MAX
 from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule, planned
 from tacit.ledger import Budget
 from tacit.mechanisms.bulk_gaussian import BulkGaussian
 from tacit.mechanisms.randomness import SYSTEM
 from tacit.pipeline import ReleaseOptions, begin
-from tacit.privacy.errors import InvalidInput, WrongType
+from tacit.privacy.errors import InvalidInput, TooLarge, WrongType
 from tacit.privacy.numbers import inside_unit_interval, positive, whole
 from tacit.privacy.units import Relation
 
@@ -135,6 +136,7 @@ def make_private(
         "average": None if average is None else float(inside_unit_interval("average", average)),
         "canaries": (CANARIES if audit else 0) if isinstance(audit, bool) else whole("audit", audit, at_least=20),
     }
+    _check_chunks(len(parts.rows) * views, physical_batch_size)
     total, expected = parts.processes.total(parts.units.count), _batch_size(batch_size, loader)
     clipper = PerSampleClipper(model, clipping)
 
@@ -190,6 +192,14 @@ def _charged(
 
 def _at_least_one(name: str, value: Any) -> int | None:
     return None if value is None else whole(name, value)
+
+
+def _check_chunks(rows: int, physical_batch_size: int | None) -> None:
+    if physical_batch_size is not None and rows > CHUNKS_MAX // 2 * physical_batch_size:
+        raise TooLarge(
+            f"a batch of all rows must have at most {CHUNKS_MAX // 2:,} chunks; use a larger physical_batch_size",
+            name="physical_batch_size",
+        )
 
 
 def _check_combination(clip: Any, clipping: Any, views: int, loader: Any) -> None:

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from tacit.learn.dpsgd import layers
 from tacit.learn.dpsgd.clipping import PerSampleClipper, replace_batch_norm
-from tacit.privacy.errors import InvalidInput, NotPositive, WrongType
+from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
 
 ROWS = 5
-TOLERANCE = 1e-5
+TOLERANCE = 1e-4
 
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")  # of torch.func, for weight_norm
 
@@ -190,11 +190,11 @@ def assert_close(got: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:
 
 def check(model: nn.Module, x: Tensor, units: Tensor | None = None) -> None:
     grads = one_by_one(model, x, units)
-    norms = torch.stack([norm_of(one) for one in grads])
+    norms = torch.stack([norm_of(one) for one in grads]).double()
     clip = float(norms.median())
     with PerSampleClipper(model) as clipper:
         sums, got = clipper.clipped_sums(loss_of(model, x), clip, units)
-    assert torch.allclose(got, norms, rtol=TOLERANCE)
+    assert torch.allclose(got.double(), norms, rtol=TOLERANCE)
     assert_close(sums, expected(grads, clip))
 
 
@@ -272,7 +272,7 @@ def test_a_pass_whose_losses_are_not_given_does_not_count() -> None:
     with PerSampleClipper(model) as clipper:
         model(torch.randn(3, 6))
         _, norms = clipper.clipped_sums(loss_of(model, x), 1.0)
-    assert torch.allclose(norms, torch.stack([norm_of(one) for one in one_by_one(model, x)]))
+    assert torch.allclose(norms, torch.stack([norm_of(one) for one in one_by_one(model, x)]).double(), rtol=TOLERANCE)
 
 
 def test_closing_removes_every_hook() -> None:
@@ -364,7 +364,7 @@ def test_bad_arguments_are_refused() -> None:
     with pytest.raises(WrongType, match="no trainable"):
         PerSampleClipper(nn.Linear(6, 4).requires_grad_(False))
     with PerSampleClipper(model) as clipper:
-        with pytest.raises(NotPositive):
+        with pytest.raises(OutOfRange):
             clipper.clipped_sums(loss_of(model, x), 0.0)
         with pytest.raises(WrongType, match="one loss for each"):
             clipper.clipped_sums(loss_of(model, x).mean(), 1.0)
