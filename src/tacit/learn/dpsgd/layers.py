@@ -93,7 +93,7 @@ def squared(gradients: Tensor) -> Tensor:
     if size <= BLOCK:
         return torch.linalg.vector_norm(flat, dim=1).double().square_() if size else flat.double().sum(1)
     whole = size - size % BLOCK
-    blocks = torch.linalg.vector_norm(flat[:, :whole].unflatten(1, (-1, BLOCK)), dim=2)
+    blocks: Tensor = torch.linalg.vector_norm(flat[:, :whole].reshape(len(flat), whole // BLOCK, BLOCK), dim=2)
     return blocks.double().square_().sum(1) + squared(flat[:, whole:])
 
 

@@ -35,7 +35,7 @@ algorithms like Strassen's); and that arithmetic rounds to nearest.
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import torch
 
@@ -76,7 +76,8 @@ def sum_error(batch_size: int, units: int) -> float:
 
 def products_are_reduced() -> bool:
     """Return whether torch may multiply float32 matrices with fewer bits (TF32, bfloat16)."""
-    backends = (torch.backends, torch.backends.mkldnn, torch.backends.mkldnn.matmul, torch.backends.cuda.matmul)
+    mkldnn: Any = torch.backends.mkldnn
+    backends = (torch.backends, mkldnn, mkldnn.matmul, torch.backends.cuda.matmul)
     if any(getattr(one, "fp32_precision", "none") not in ("none", "ieee") for one in backends):
         return True
     try:
