@@ -27,6 +27,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 
 from tacit.accounting.conversions import Cost
 from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule
@@ -36,7 +37,7 @@ from tacit.privacy import strict_json
 from tacit.privacy.errors import InvalidInput, NameTaken, StorageUnavailable, WrongType
 from tacit.storage.files import sync, touch_private
 
-KIND: Final = "tacit private training 1"
+KIND: Final = "tacit private training 2"
 Tensors = dict[str, Tensor]
 _LENGTH_BYTES: Final = 8
 
@@ -245,9 +246,9 @@ def load_model(model: nn.Module, tensors: Tensors) -> None:
     model.load_state_dict(stored)
 
 
-def optimizer_parts(optimizer: torch.optim.Optimizer) -> tuple[Tensors, Any]:
-    """Return the tensors of an optimizer's state, copied, and the rest of it as values of JSON."""
-    state, tensors = optimizer.state_dict(), {}
+def optimizer_parts(optimizer: torch.optim.Optimizer, scheduler: LRScheduler | None) -> tuple[Tensors, Any]:
+    """Return the tensors of an optimizer's and its scheduler's state, copied, and the rest as values of JSON."""
+    tensors: Tensors = {}
 
     def plain(value: Any, name: str) -> Any:
         if isinstance(value, Tensor):
@@ -260,14 +261,18 @@ def optimizer_parts(optimizer: torch.optim.Optimizer) -> tuple[Tensors, Any]:
         if value is None or isinstance(value, bool | int | float | str):
             return value
         raise WrongType(
-            f"the optimizer's state has a {type(value).__name__}, which a checkpoint cannot hold", name="optimizer"
+            f"the {name.partition('.')[0]}'s state has a {type(value).__name__}, which a checkpoint cannot hold",
+            name=name.partition(".")[0],
         )
 
-    return tensors, plain(state, "optimizer")
+    states = {"optimizer": optimizer.state_dict(), "scheduler": None if scheduler is None else scheduler.state_dict()}
+    return tensors, {name: plain(state, name) for name, state in states.items()}
 
 
-def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors, rest: Any) -> None:
-    """Set the state of an optimizer from `optimizer_parts`."""
+def load_optimizer(
+    optimizer: torch.optim.Optimizer, scheduler: LRScheduler | None, tensors: Tensors, rest: Any
+) -> None:
+    """Set the state of an optimizer and its scheduler from `optimizer_parts`."""
 
     def restored(value: Any) -> Any:
         match value:
@@ -282,8 +287,10 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors, rest: Any
         return value
 
     try:
-        optimizer.load_state_dict(restored(rest))
-    except (ValueError, KeyError) as error:
+        if scheduler is not None:
+            scheduler.load_state_dict(restored(rest["scheduler"]))
+        optimizer.load_state_dict(restored(rest["optimizer"]))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"the checkpoint is of another optimizer: {error}", name="optimizer") from None
 
 

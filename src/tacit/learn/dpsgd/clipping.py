@@ -82,6 +82,9 @@ class PerSampleClipper:
         self._probed = False
         self._handles: list[RemovableHandle] = []
         require_separate_samples(model)
+        for module in model.modules():
+            if isinstance(module, _BatchNorm | _InstanceNorm):
+                self._handles.append(module.register_forward_pre_hook(_require_separate))
         self._replaced: list[nn.Module] = []
         for module in _modules_with_parameters(model):
             self._attach(module)
@@ -125,6 +128,7 @@ class PerSampleClipper:
         sums = {name: torch.zeros_like(parameter) for parameter, name in self._names.items()}
         if not len(losses):
             return sums, losses.detach().new_zeros(0)
+        require_separate_samples(self.model)
         rows = _rows_of(losses, units, is_precise=is_precise or products_are_reduced())
         if not self._probed and len(losses) > 1:
             self._probe(losses, uses)
@@ -365,16 +369,23 @@ def _rows_of(losses: Tensor, units: Tensor | None, *, is_precise: bool) -> Rows:
 def require_separate_samples(model: nn.Module) -> None:
     """Raise for layers that mix the samples of a batch, or keep statistics of them, in training mode."""
     for name, module in model.named_modules():
-        if not module.training:
-            continue
-        if isinstance(module, _BatchNorm):
-            raise WrongType(
-                f"{name or 'the model'} is a {type(module).__name__}, which mixes the samples of a batch; use "
-                "tacit.learn.dpsgd.clipping.replace_batch_norm(model), which puts GroupNorm in its place",
-                name="model",
-            )
-        if isinstance(module, _InstanceNorm) and module.track_running_stats:
-            raise WrongType(f"{name} keeps statistics of the samples; set track_running_stats=False", name="model")
+        if module.training and isinstance(module, _BatchNorm | _InstanceNorm):
+            _require_separate(module, (), name or "the model")
+
+
+def _require_separate(module: nn.Module, _: Any, name: str = "a layer") -> None:
+    """Raise for a normalisation in training mode that is no function of single samples; also a hook of each pass."""
+    if not module.training:
+        return
+    if isinstance(module, _BatchNorm):
+        raise WrongType(
+            f"{name} is a {type(module).__name__} in training mode, which mixes the samples of a batch; use "
+            "tacit.learn.dpsgd.clipping.replace_batch_norm(model), which puts GroupNorm in its place, or keep it in "
+            "evaluation mode: call eval() on it after train()",
+            name="model",
+        )
+    if isinstance(module, _InstanceNorm) and module.track_running_stats:
+        raise WrongType(f"{name} keeps statistics of the samples; set track_running_stats=False", name="model")
 
 
 def replace_batch_norm(model: nn.Module) -> nn.Module:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, default_collate
 
 from tacit.learn.dpsgd.processes import Processes
@@ -24,6 +25,7 @@ class TrainingParts:
 
     model: nn.Module
     optimizer: torch.optim.Optimizer
+    scheduler: LRScheduler | None
     rows: Rows
     units: UnitRows
     loader: Any
@@ -32,7 +34,7 @@ class TrainingParts:
 
     @classmethod
     def of(
-        cls, model: Any, optimizer: Any, data: Any, units: Any, loader: Any, *, is_distributed: bool
+        cls, model: Any, optimizer: Any, scheduler: Any, data: Any, units: Any, loader: Any, *, is_distributed: bool
     ) -> TrainingParts:
         """Return the parts; raise for what cannot be trained privately, before anything is charged."""
         if not isinstance(model, nn.Module):
@@ -49,13 +51,14 @@ class TrainingParts:
                 "not to be trained with requires_grad_(False)",
                 name="optimizer",
             )
+        _check_scheduler(scheduler, optimizer)
         if loader is not None:
             _check_loader(loader, data, units)
         rows = rows_of(data)
         processes = Processes(is_distributed=is_distributed)
         if loader is not None and processes.size > 1:
             raise InvalidInput("a loader of your own cannot be used with several processes", name="loader")
-        return cls(model, optimizer, rows, UnitRows(len(rows), units), loader, processes, parameters)
+        return cls(model, optimizer, scheduler, rows, UnitRows(len(rows), units), loader, processes, parameters)
 
     @property
     def numbers(self) -> int:
@@ -64,8 +67,22 @@ class TrainingParts:
 
     @property
     def optimizer_name(self) -> str:
-        """The class of the optimizer."""
-        return type(self.optimizer).__name__
+        """The classes of the optimizer and of its scheduler."""
+        names = [type(self.optimizer).__name__, *([] if self.scheduler is None else [type(self.scheduler).__name__])]
+        return " with ".join(names)
+
+
+def _check_scheduler(scheduler: Any, optimizer: torch.optim.Optimizer) -> None:
+    """Raise unless a scheduler is one of torch for this optimizer, and follows the number of steps alone."""
+    if scheduler is None:
+        return
+    if not isinstance(scheduler, LRScheduler) or isinstance(scheduler, ReduceLROnPlateau):
+        raise WrongType(
+            "scheduler must be one of torch.optim.lr_scheduler that follows the number of steps, not a loss",
+            name="scheduler",
+        )
+    if scheduler.optimizer is not optimizer:
+        raise InvalidInput("the scheduler is of another optimizer", name="scheduler")
 
 
 def _check_loader(loader: Any, data: Any, units: Any) -> None:

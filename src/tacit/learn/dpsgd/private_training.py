@@ -267,6 +267,8 @@ class PrivateTraining:
                 parameter.grad += extra[name]
         self._parts.optimizer.step()
         self._parts.optimizer.zero_grad(set_to_none=True)
+        if self._parts.scheduler is not None:
+            self._parts.scheduler.step()
         done = self._progress.done + 1
         if self._averaged is not None and self._settings.average is not None:
             decay = min(self._settings.average, (1 + done) / (10 + done))
@@ -298,7 +300,7 @@ class PrivateTraining:
 
     def _write(self, place: Path, *, lease: int, is_noted: bool = True) -> None:
         assert self._anchor is not None
-        tensors, rest = optimizer_parts(self._parts.optimizer)
+        tensors, rest = optimizer_parts(self._parts.optimizer, self._parts.scheduler)
         tensors |= model_tensors(self._parts.model)
         tensors |= {f"average.{name}": one for name, one in (self._averaged or {}).items()}
         tensors |= {} if self._canaries is None else self._canaries.tensors

@@ -38,6 +38,8 @@ Arguments of `make_private`:
     checkpoint            a new file that holds the state after every `checkpoint_every` steps, for `resume`; of the
                           steps since the last state, those that may have been seen are lost with a process that dies
     audit                 whether canaries audit the training, or their number
+    scheduler             a torch.optim.lr_scheduler of the optimizer: it is stepped after every step of the training,
+                          and its state is part of the checkpoint
     average               the decay of a moving average of the weights (`PrivateTraining.averaged`)
     augment               K hands out each row K times; the gradients of its views are averaged before they are clipped
     distributed           every process of the torch.distributed group calls with its own part of the data, without a
@@ -118,12 +120,13 @@ def make_private(
     checkpoint: Path | str | None = None,
     checkpoint_every: int = 1,
     audit: bool | int = True,
+    scheduler: Any = None,
     average: float | None = None,
     augment: int | None = None,
     distributed: bool = False,
 ) -> PrivateTraining:
     """Charge a training and return it; nothing is charged if an argument cannot be used (module docstring)."""
-    parts = TrainingParts.of(model, optimizer, data, units, loader, is_distributed=distributed)
+    parts = TrainingParts.of(model, optimizer, scheduler, data, units, loader, is_distributed=distributed)
     if parts.processes.is_first:
         _check_budget(budget, loader)
     views, every = _at_least_one("augment", augment) or 1, whole("checkpoint_every", checkpoint_every)
@@ -174,7 +177,7 @@ def _charged(
     """Charge a schedule, and return the settings of its training."""
     if place is not None:
         require_free(place)
-        model_tensors(parts.model), optimizer_parts(parts.optimizer)
+        model_tensors(parts.model), optimizer_parts(parts.optimizer, parts.scheduler)
     permit = begin(_Plan(schedule), budget, ReleaseOptions(purpose), refundable=True)
     return Settings(
         schedule=schedule,
@@ -254,16 +257,17 @@ def resume(
     budget: Budget | None,
     units: Any = None,
     loader: Any = None,
+    scheduler: Any = None,
     checkpoint_every: int = 1,
     distributed: bool = False,
 ) -> PrivateTraining:
     """Go on with the training of a checkpoint, with fresh samples and noise; nothing is charged.
 
-    Model, optimizer and data are made as for `make_private`, and get the checkpoint's state; `budget` is the one that
-    paid. Raise AlreadySettled for a state that is not the last one, and InvalidInput for another model or data.
+    Model, optimizer, scheduler and data are made as for `make_private`, and get the checkpoint's state; `budget` is the
+    one that paid. Raise AlreadySettled for a state that is not the last one, InvalidInput for another model or data.
     """
     place, every = Path(path), whole("checkpoint_every", checkpoint_every)
-    parts = TrainingParts.of(model, optimizer, data, units, loader, is_distributed=distributed)
+    parts = TrainingParts.of(model, optimizer, scheduler, data, units, loader, is_distributed=distributed)
     if parts.processes.is_first:
         _check_budget(budget, loader)
     state = read_state(place)
@@ -281,8 +285,10 @@ def resume(
         if then != now:
             raise InvalidInput(f"the checkpoint is of another training: {what} {then}, not {now}", name="path")
     load_model(model, state.tensors)
-    load_optimizer(optimizer, state.tensors, state.rest)
-    resumed = PrivateTraining(
-        parts, PerSampleClipper(model, cast(Clipping, settings.clipping)), settings, budget, place, every
-    )
-    return resumed.go_on(state)
+    load_optimizer(optimizer, scheduler, state.tensors, state.rest)
+    clipper = PerSampleClipper(model, cast(Clipping, settings.clipping))
+    try:
+        return PrivateTraining(parts, clipper, settings, budget, place, every).go_on(state)
+    except BaseException:
+        clipper.close()
+        raise

@@ -8,13 +8,15 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 import torch
+from torch.optim import lr_scheduler as schedules
+from torch.optim.lr_scheduler import LRScheduler
 
 import tacit
 import tacit.learn
@@ -60,6 +62,50 @@ def test_killed_between_any_two_operations_no_step_is_lost_or_shown_twice(tmp_pa
         assert outcome["counted"] == 6, point
         assert outcome["steps"] == 6 if every == 1 else 2 <= outcome["steps"] <= 6, point
         assert (outcome["charges"], outcome["left"]) == (1, 0), point
+
+
+SCHEDULERS: dict[str, Callable[[torch.optim.Optimizer], LRScheduler]] = {
+    "step": lambda own: schedules.StepLR(own, 2, 0.5),
+    "milestones": lambda own: schedules.MultiStepLR(own, [2, 4]),
+    "cosine": lambda own: schedules.CosineAnnealingWarmRestarts(own, 3),
+    "one cycle": lambda own: schedules.OneCycleLR(own, 1.0, total_steps=20),
+    "sequential": lambda own: schedules.SequentialLR(
+        own, [schedules.LinearLR(own), schedules.LambdaLR(own, lambda step: 0.9**step)], [3]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_learning_rates_go_on_where_the_checkpoint_was(tmp_path: Path, budget: LedgerBudget, name: str) -> None:
+    alone, path = optimizer(model()), tmp_path / "state"
+    plan, wanted = SCHEDULERS[name](alone), []
+    for _ in range(7):
+        wanted.append(alone.param_groups[0]["lr"])
+        alone.step()
+        plan.step()
+    rates: list[float] = []
+    for start in (0, 3):
+        net = model(seed=start)
+        own = optimizer(net)
+        given = {"optimizer": own, "scheduler": SCHEDULERS[name](own)}
+        if start:
+            training = tacit.learn.resume(path, net, data=rows(), budget=budget, **given)
+        else:
+            training = private(net, budget=budget, checkpoint=path, steps=7, batch_size=200, **given)
+        train(training, 3 if not start else None, see=lambda _, own=own: rates.append(own.param_groups[0]["lr"]))
+    assert rates == pytest.approx(wanted)
+
+
+def test_a_checkpoint_with_another_scheduler_is_refused(tmp_path: Path, budget: LedgerBudget) -> None:
+    net, path = model(), tmp_path / "state"
+    own = optimizer(net)
+    with pytest.raises(InvalidInput, match="not a loss"):
+        private(net, optimizer=own, budget=budget, scheduler=schedules.ReduceLROnPlateau(own))
+    with pytest.raises(InvalidInput, match="another optimizer"):
+        private(net, optimizer=own, budget=budget, scheduler=schedules.StepLR(optimizer(net), 2))
+    train(private(net, optimizer=own, budget=budget, checkpoint=path, scheduler=schedules.StepLR(own, 2)), 2)
+    with pytest.raises(InvalidInput, match="SGD with StepLR, not SGD"):
+        resumed(path, budget)
 
 
 def test_a_training_that_goes_on_has_the_state_of_the_checkpoint(tmp_path: Path, budget: LedgerBudget) -> None:

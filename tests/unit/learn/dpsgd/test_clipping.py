@@ -325,6 +325,36 @@ def test_batch_norm_is_refused_and_can_be_replaced(kind: type[nn.Module]) -> Non
     check(replace_batch_norm(model), torch.randn(ROWS, 2, 5))
 
 
+def test_batch_norm_that_is_switched_to_training_mode_later_is_refused_in_every_pass() -> None:
+    norm = nn.BatchNorm1d(4)
+    model, x = nn.Sequential(nn.Linear(6, 4), norm), torch.randn(ROWS, 6)
+    with PerSampleClipper(model.eval()) as clipper:
+        model.train()
+        with pytest.raises(WrongType, match="mixes the samples"):
+            model(x)
+        with torch.no_grad(), pytest.raises(WrongType, match="mixes the samples"):
+            model(x)  # would keep statistics of the rows
+        norm.eval()
+        losses = loss_of(model, x)
+        norm.train()
+        with pytest.raises(WrongType, match="mixes the samples"):
+            clipper.clipped_sums(losses, 1.0)
+        norm.eval()
+        clipper.clipped_sums(loss_of(model, x), 1.0)
+        model.add_module("later", nn.BatchNorm1d(4, affine=False))
+        with pytest.raises(WrongType, match="mixes the samples"):
+            clipper.clipped_sums(loss_of(model, x), 1.0)
+    assert not norm.num_batches_tracked
+
+
+def test_statistics_of_instance_norm_are_refused_in_every_pass() -> None:
+    model = nn.InstanceNorm1d(3, affine=True, track_running_stats=True).eval()
+    with PerSampleClipper(model):
+        with pytest.raises(WrongType, match="keeps statistics"):
+            model.train()(torch.randn(ROWS, 3, 4))
+        model.eval()(torch.randn(ROWS, 3, 4))
+
+
 class Mixing(nn.Module):
     """Subtracts the mean of the batch."""
 
