@@ -60,6 +60,7 @@ from torch import nn
 from tacit.learn.dpsgd.canaries import CANARIES
 from tacit.learn.dpsgd.checkpoints import (
     Settings,
+    StateAnchor,
     load_model,
     load_optimizer,
     model_tensors,
@@ -284,6 +285,13 @@ def resume(
     ):
         if then != now:
             raise InvalidInput(f"the checkpoint is of another training: {what} {then}, not {now}", name="path")
+
+    def check() -> dict[str, Any]:
+        if budget is not None:
+            StateAnchor(budget, settings).adopt(state)
+        return {}
+
+    parts.processes.decided_by_first(check)  # before the model is changed
     load_model(model, state.tensors)
     load_optimizer(optimizer, scheduler, state.tensors, state.rest)
     clipper = PerSampleClipper(model, cast(Clipping, settings.clipping))

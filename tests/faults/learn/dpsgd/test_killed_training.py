@@ -108,6 +108,19 @@ def test_a_checkpoint_with_another_scheduler_is_refused(tmp_path: Path, budget: 
         resumed(path, budget)
 
 
+def test_a_refused_checkpoint_leaves_model_and_budgets_as_they_were(tmp_path: Path, budget: LedgerBudget) -> None:
+    path, other, net = tmp_path / "state", tacit.Budget(30.0, 1e-3), model(seed=9)
+    train(private(budget=budget, checkpoint=path), 2)
+    before, charged = net.weight.detach().clone(), budget.spent()
+    with pytest.raises(UnknownName):
+        resumed(path, other, net)
+    assert torch.equal(before, net.weight)
+    assert not net._forward_hooks
+    assert other.spent().epsilon == 0
+    train(resumed(path, budget))
+    assert budget.spent() == charged
+
+
 def test_a_training_that_goes_on_has_the_state_of_the_checkpoint(tmp_path: Path, budget: LedgerBudget) -> None:
     path = tmp_path / "state"
     first = private(budget=budget, checkpoint=path, average=0.9, steps=6, audit=True)

@@ -109,6 +109,30 @@ def test_samples_are_poisson_and_others_are_noticed() -> None:
     assert not binomial(half)
 
 
+def sizes_are_binomial(draws: int = 300) -> bool:
+    """Whether the sizes of a training's batches have the variance of Poisson samples; false alarm below 1e-6."""
+    sizes: list[int] = []
+    with patch.object(private_training, "SYSTEM", SeededSource(5)):
+        training = private(data=rows(500), batch_size=50, steps=draws)
+    train(training, see=sizes.append)
+    low, high = stats.chi2.ppf([1e-7, 1 - 1e-7], draws - 1)
+    return bool(low <= (draws - 1) * np.var(sizes, ddof=1) / (50 * 0.9) <= high)
+
+
+def test_shuffled_batches_that_are_accounted_as_poisson_samples_are_noticed() -> None:
+    order: list[int] = []
+
+    def shuffled(units: int, rate: Fraction, source: RandomSource) -> Indices:
+        if not order:
+            order.extend(np.random.default_rng(len(order)).permutation(units).tolist())
+        batch, order[:] = order[: int(units * rate)], order[int(units * rate) :]
+        return np.sort(batch)
+
+    assert sizes_are_binomial()
+    with patch.object(private_training, "poisson_sample", shuffled):
+        assert not sizes_are_binomial()
+
+
 def test_a_rate_above_the_accounted_one_is_noticed_by_the_audit() -> None:
     def often(units: int, rate: Fraction, source: RandomSource) -> Indices:
         return poisson_sample(units, min(Fraction(1), rate * 6), source)

@@ -402,6 +402,29 @@ def test_bad_arguments_are_refused() -> None:
             clipper.clipped_sums(loss_of(model, x), 1.0, torch.zeros(3, dtype=torch.long))
 
 
+WRONG_NORMS = {
+    layers.Linear: ("linear", "linear, Gram", "linear, formed", "LSTM", "GRU", "attention"),
+    layers.Convolution: ("conv1d", "conv2d", "conv2d, Gram"),
+    layers.Embedding: ("embedding",),
+    layers.Formed: ("layer norm", "group norm", "instance norm", "rms norm", "low rank"),
+}
+
+
+@pytest.mark.parametrize(("rule", "name"), [(rule, name) for rule, names in WRONG_NORMS.items() for name in names])
+def test_a_wrong_norm_of_any_layer_is_noticed(monkeypatch: pytest.MonkeyPatch, rule: type, name: str) -> None:
+    healthy = rule.norms
+
+    def wrong(self: layers.Rule, use: layers.Use, grad: Tensor, rows: layers.Rows) -> tuple[Tensor, layers.Gradients]:
+        squares, formed = healthy(self, use, grad, rows)
+        return 0.9 * squares, formed
+
+    make, data = CASES[name]
+    model, x = make(), data()
+    monkeypatch.setattr(rule, "norms", wrong)
+    with pytest.raises(AssertionError):
+        check(model, x)
+
+
 def _forgets_the_bias(rule: layers.Linear, use: layers.Use, grad: Tensor, rows: layers.Rows) -> Tensor:
     return grad.square().sum(1) * use.value.square().sum(1)
 

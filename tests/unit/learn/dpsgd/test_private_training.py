@@ -183,10 +183,38 @@ def test_rows_with_nan_add_nothing() -> None:
     assert all(bool(one.isfinite().all()) for one in net.parameters())
 
 
+@pytest.mark.parametrize("wrong", ["features", "labels"])
+def test_rows_on_which_the_loop_fails_lose_no_step_and_are_charged_once(wrong: str) -> None:
+    features, labels = rows()
+    data = (torch.ones(200, 7), labels) if wrong == "features" else (features, labels + 5)
+    budget = tacit.Budget(50.0, 1e-3)
+    training = private(data=data, budget=budget)
+    charged = budget.spent()
+    with pytest.raises((RuntimeError, IndexError)):
+        train(training)
+    assert (training.steps, budget.spent()) == (0, charged)
+    net = training._parts.model
+    for x, y in training:
+        training.step(F.cross_entropy(net(x[:, :4]), y % 2, reduction="none"))
+    assert (training.steps, budget.spent()) == (5, charged)
+
+
+def test_losses_that_are_not_finite_add_nothing() -> None:
+    training = private()
+    net = training._parts.model
+    for x, y in training:
+        training.step(F.cross_entropy(net(x), y, reduction="none") * torch.nan)
+    assert training.steps == 5
+    assert all(bool(one.isfinite().all()) for one in net.parameters())
+
+
 BAD: list[dict[str, Any]] = [
     {"clip": 0.0},
     {"clip": -1.0},
     {"clip": float("nan")},
+    {"clip": 1e-40},
+    {"clip": 1e40},
+    {"scheduler": 1},
     {"clip": [1.0, 2.0]},
     {"clip": lambda step: 1 / step},
     {"batch_size": 0},
