@@ -1,6 +1,7 @@
-"""Private machine learning: DP-SGD for PyTorch, and PATE.
+"""Private machine learning: DP-SGD for PyTorch, estimators with scikit-learn's contract, and PATE.
 
     make_private, resume, PrivateTraining, AdaptiveClip             training with clipped gradients and noise
+    LinearRegression                                                estimators with scikit-learn's contract
     PATE, PrivatePrediction, SanitisedReport                        students of private teachers, and their report
     LNMax, GNMax, ConfidentGNMax, InteractiveGNMax                  how votes of teachers are aggregated
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tacit.learn.dpsgd.private_training import PrivateTraining
     from tacit.learn.dpsgd.schedule import AdaptiveClip
     from tacit.learn.dpsgd.training import make_private, resume
+    from tacit.learn.estimators.linear import LinearRegression
     from tacit.learn.pate.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
     from tacit.learn.pate.report import SanitisedReport
     from tacit.learn.pate.student import PATE, PrivatePrediction
@@ -27,6 +29,7 @@ __all__ = [
     "GNMax",
     "InteractiveGNMax",
     "LNMax",
+    "LinearRegression",
     "PrivatePrediction",
     "PrivateTraining",
     "SanitisedReport",
@@ -38,6 +41,7 @@ _HOMES: Final = {
     "tacit.learn.dpsgd.private_training": ("PrivateTraining",),
     "tacit.learn.dpsgd.schedule": ("AdaptiveClip",),
     "tacit.learn.dpsgd.training": ("make_private", "resume"),
+    "tacit.learn.estimators.linear": ("LinearRegression",),
     "tacit.learn.pate.aggregators": ("ConfidentGNMax", "GNMax", "InteractiveGNMax", "LNMax"),
     "tacit.learn.pate.report": ("SanitisedReport",),
     "tacit.learn.pate.student": ("PATE", "PrivatePrediction"),

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 
@@ -187,6 +187,10 @@ class Budget:
         self._tally = Tally(self._filter.cap.relation)
         self._lock = Lock()
         self._notes: dict[str, str] = {}
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        """Return the budget itself: what copies of its holder spend, such as clones of an estimator, is added up."""
+        return self
 
     @property
     def cap(self) -> Cap:

@@ -1,0 +1,354 @@
+"""What all estimators share: parameters, X and y as columns of a statistic, `fit`, fitted attributes, documents.
+
+    model = tacit.learn.LinearRegression(epsilon=1.0, budget=budget, bounds={"age": (17, 90)}, target_bounds=(0, 1e5))
+    model.fit(X, y, unit=patients)
+    model.predict(X), model.cost, model.card, model.answer_
+    model.fit_table(curator.table("visits"), features=["age"], target="costs")
+
+`fit` is one release through the pipeline of `tacit.stats`: its event is charged to `budget` (without one, to a budget
+of this fit alone) before a row is counted. Bounds, categories and classes are stated, registered or learnt within the
+same charge; they are never read off the data.
+
+Errors about arrays (labels that are not among the classes, missing labels) tell their holder about them, as any error
+about an argument does; nothing of the kind depends on the rows of a registered table, where such rows are left out.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, NamedTuple, Self, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.accounting.conversions import Cost
+from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, plan_of
+from tacit.ledger import Budget
+from tacit.privacy.errors import EmptyInput, InvalidInput, NotBounded, NotFinite, OutOfRange, WrongType
+from tacit.privacy.tables import Kind
+from tacit.stats.answer import Answer
+from tacit.stats.array_sums import ArrayColumn, name_of
+from tacit.stats.column_reader import MODULES
+from tacit.stats.preparation import CommonOptions, RegisteredTable, StatisticInputs
+from tacit.stats.releases import PreparedStatistic, prepare
+from tacit.stats.rows import ColumnSteps, Cut
+from tacit.stats.stated_kinds import LEARN, kind_of_bounds, kind_of_keys
+
+TARGET: Final = "target"
+"""The name of y where it has none of its own."""
+
+ALONE: Final = (
+    " It was paid from a budget of this fit alone: another fit on the same rows costs again, and no budget adds up "
+    "the two."
+)
+
+
+class WrongFeatures(WrongType, ValueError):
+    """X or y has the wrong shape; also a ValueError, as scikit-learn's contract asks."""
+
+
+class ModelColumns(NamedTuple):
+    """The names of the columns of a model, by which its plan asks `StatisticInputs` for them."""
+
+    features: tuple[str, ...]
+    target: str | None
+
+
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose fit is charged to a budget.
+
+    Parameters of all estimators: `epsilon` (what a fit costs), `delta` (of the fit's own budget; a shared budget has
+    its own), `budget`, `bounds` (of numeric features: one pair, a mapping from names to pairs, or "learn"),
+    `categories` (a mapping from names to lists of values), `rows_per_unit` (how many rows of a unit are counted).
+    """
+
+    needs_target: ClassVar[bool] = False
+    """Whether y is needed; classifiers and regressors need it."""
+
+    epsilon: Any
+    delta: Any
+    budget: Any
+    bounds: Any = None
+    categories: Any = None
+    rows_per_unit: Any
+    features_: Features
+
+    @abstractmethod
+    def _plan(self, inputs: StatisticInputs, columns: ModelColumns) -> ModelPlan:
+        """Return the plan, with noise from `inputs.allocation`; called again with the bounds that were learnt."""
+
+    def fit(self, X: Any, y: Any = None, *, unit: Any = None) -> Self:
+        """Charge the fit, release the model from the rows of X and y, and return it; `unit` is whose row each is."""
+        prepared = self.prepare(X, y, unit=unit)
+        return self._take_prepared(prepared, _names_in(X), is_alone=self.budget is None)
+
+    def prepare(self, X: Any, y: Any = None, *, unit: Any = None) -> PreparedStatistic:
+        """Return the planned fit: `preview()` is what it costs, `release()` charges it. Nothing is charged here."""
+        columns = columns_of(X)
+        if self.budget is not None and self.delta is not None:
+            raise InvalidInput("a budget has its own delta; leave delta= out", name="delta")
+        options: dict[str, Any] = {"budget": self.budget, "unit": unit, "kind": self._declared_kinds(columns)}
+        if self.budget is None:
+            options["budget"] = Budget(self.epsilon, 0.0 if self.delta is None else self.delta)
+        length = len(next(iter(columns.values())))
+        if not length:
+            raise WrongFeatures("Found array with 0 sample(s), and a minimum of 1 is required", name="X")
+        target = None
+        if self.needs_target:
+            if y is None:
+                raise WrongFeatures("this estimator requires y to be passed, but the target y is None", name="y")
+            target = name_of(y) or TARGET
+            while target in columns:
+                target += " (y)"
+            columns[target] = self._checked_target(_one_column(y), length)
+            if (kind := self._kind_of_target) is not None:
+                options["kind"][target] = kind
+        return self._prepare(columns, target, options)
+
+    def fit_table(
+        self,
+        table: RegisteredTable,
+        features: Sequence[str],
+        target: str | None = None,
+        **options: Unpack[CommonOptions],
+    ) -> Self:
+        """Fit on columns of a registered table, paid from its budget; options: analyst, key, purpose, timeout_s, ..."""
+        prepared = self.prepare_table(table, features, target, **options)
+        return self._take_prepared(prepared, features, is_alone=False)
+
+    def prepare_table(
+        self,
+        table: RegisteredTable,
+        features: Sequence[str],
+        target: str | None = None,
+        **options: Unpack[CommonOptions],
+    ) -> PreparedStatistic:
+        """Return the planned fit on columns of a registered table; nothing is read or charged."""
+        if self.budget is not None or self.delta is not None:
+            raise InvalidInput("a registered table is paid from its own budget; leave budget= and delta= out")
+        if isinstance(features, str) or not len(features):
+            raise WrongType("features is a list of columns of the table", name="features", value=features)
+        if self.needs_target != (target is not None):
+            raise EmptyInput("this estimator needs a target" if target is None else "this estimator has no target")
+        columns: dict[str, Any] = {name: table[name] for name in features}
+        if len(columns) < len(features) or target in columns:
+            raise InvalidInput("each column is a feature once, and the target is none of them", name="features")
+        if target is not None:
+            columns[target] = table[target]
+        return self._prepare(columns, target, dict(options))
+
+    def _prepare(self, columns: Mapping[str, Any], target: str | None, options: dict[str, Any]) -> PreparedStatistic:
+        names = ModelColumns(tuple(name for name in columns if name != target), target)
+        for what in ("bounds", "categories"):
+            stated = getattr(self, what)
+            for name in stated if isinstance(stated, Mapping) else ():
+                if name not in names.features:
+                    raise InvalidInput(f"{what} names {name!r}, and there is no such feature", name=what, value=name)
+        options["epsilon"] = self.epsilon
+        if self.rows_per_unit is not None:
+            options["rows_per_unit"] = self.rows_per_unit
+        kinds = {name: kind_of_bounds(self._stated_bounds(name)) for name in names.features}
+
+        def answer() -> Answer:
+            inputs = StatisticInputs(columns, CommonOptions(**options), kinds)  # type: ignore[typeddict-item]
+            return inputs.answer(lambda given: self._plan(given, names))
+
+        return prepare(answer)
+
+    def _take_prepared(self, prepared: PreparedStatistic, names: Sequence[str] | None, *, is_alone: bool) -> Self:
+        """Release a planned fit and set the fitted attributes; `is_alone` if no shared budget pays for it."""
+        self.answer_ = answer = prepared.release()
+        self.cost_, self.card_ = answer.cost, answer.card + (ALONE if is_alone else "")
+        self._set_fitted(plan_of(answer.plan).features, answer.value, names)
+        return self
+
+    def _set_fitted(self, features: Features, value: Mapping[str, Any], names: Sequence[str] | None) -> None:
+        self.features_, self.n_features_in_ = features, len(features.columns)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        for name, found in value.items():
+            setattr(self, name, found)
+
+    @property
+    def cost(self) -> Cost:
+        """What the fit was charged."""
+        check_is_fitted(self)
+        return self.cost_
+
+    @property
+    def card(self) -> str:
+        """The fit in plain language: what was released, whom it protects, noise, cost."""
+        check_is_fitted(self)
+        return self.card_
+
+    def _features(self, inputs: StatisticInputs, columns: ModelColumns, steps: int) -> Features:
+        """Return the public facts of the features: numbers with `steps` steps in half their bounds, or categories."""
+        found: list[ColumnSteps | Cut] = []
+        for name in columns.features:
+            listed = self._listed(name)
+            if listed is not None or inputs.has_categories(name) or inputs.kind(name) is Kind.TEXT:
+                found.append(inputs.cut(name, listed, what="categories"))
+            else:
+                found.append(inputs.scale(name, self._stated_bounds_of(inputs, name), steps))
+        return Features(tuple(found), tuple(map(inputs.kind, columns.features)))
+
+    def _listed(self, name: str) -> Any:
+        return self.categories.get(name) if isinstance(self.categories, Mapping) else None
+
+    def _stated_bounds(self, name: str) -> Any:
+        """Return the bounds that the caller stated for a feature; None where none were."""
+        if self._listed(name) is not None:
+            return None
+        return self.bounds.get(name) if isinstance(self.bounds, Mapping) else self.bounds
+
+    def _stated_bounds_of(self, inputs: StatisticInputs, name: str) -> Any:
+        return None if inputs.kind(name) is Kind.BOOLEAN else self._stated_bounds(name)
+
+    def _declared_kinds(self, columns: Mapping[str, Any]) -> dict[str, Kind]:
+        """Return the kinds that lists of categories declare."""
+        if not isinstance(self.categories, Mapping | None):
+            raise WrongType("categories is a mapping from names to lists of values", name="categories")
+        kinds = {name: kind_of_keys(self._listed(name)) for name in columns}
+        return {name: kind for name, kind in kinds.items() if kind is not None}
+
+    @property
+    def _kind_of_target(self) -> Kind | None:
+        return None
+
+    def _checked_target(self, y: Any, length: int) -> Any:
+        """Return y, or raise an error about it."""
+        column = ArrayColumn("y", y, self._kind_of_target, default=Kind.REAL)
+        if len(column) != length:
+            raise WrongFeatures(f"X has {length:,} rows and y {len(column):,}", name="y")
+        if column.missing.any():
+            raise NotFinite("y has missing values (NaN), or values of another kind than the target's", name="y")
+        return y
+
+    def _encoded(self, X: Any) -> Floats:
+        """Return rows as encoded features, as the fitted model reads them."""
+        check_is_fitted(self)
+        return self.features_.encode(self._columns_in(X))
+
+    def _columns_in(self, X: Any) -> dict[str, Any]:
+        """Return the columns of X by the names of the features; raise WrongFeatures where they differ."""
+        columns = columns_of(X)
+        names = self.features_.names
+        if len(columns) != len(names):
+            raise WrongFeatures(
+                f"X has {len(columns)} features, but {type(self).__name__} is expecting {len(names)} features as input",
+                name="X",
+            )
+        if _names_in(X) is None:
+            return dict(zip(names, columns.values(), strict=True))
+        if hasattr(self, "feature_names_in_") and list(columns) != list(self.feature_names_in_):
+            raise WrongFeatures("the feature names should match those that were passed during fit", name="X")
+        return dict(zip(names, columns.values(), strict=True))
+
+
+class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+    """What regressors share: a numeric target within `target_bounds`."""
+
+    needs_target = True
+    target_bounds: Any
+
+    @property
+    def _kind_of_target(self) -> Kind | None:
+        return Kind.REAL
+
+    def _target_scale(self, inputs: StatisticInputs, columns: ModelColumns, steps: int) -> ColumnSteps:
+        """Return the target as whole numbers within its bounds; learnt if all bounds are."""
+        assert columns.target is not None
+        stated = self.target_bounds
+        if stated is None and isinstance(self.bounds, str) and self.bounds == LEARN:
+            stated = LEARN
+        try:
+            return inputs.scale(columns.target, stated, steps)
+        except NotBounded:
+            if stated is not None:
+                raise
+            raise NotBounded(
+                f"{inputs.name(columns.target)} has no declared bounds",
+                accepted='give target_bounds=(low, high), chosen without looking at the data; or target_bounds="learn"',
+            ) from None
+
+
+class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+    """What classifiers share: a target with listed `classes`, which are public."""
+
+    needs_target = True
+    classes: Any
+
+    @property
+    def _kind_of_target(self) -> Kind | None:
+        return kind_of_keys(self.classes)
+
+    def _checked_target(self, y: Any, length: int) -> Any:
+        super()._checked_target(y, length)
+        if self.classes is not None:
+            cut = Cut("y", tuple(_listed_values(self.classes)))
+            if (ArrayColumn("y", y, self._kind_of_target).cells(cut) < 0).any():
+                raise OutOfRange("y has labels that are not among the classes", name="y")
+        return y
+
+    def _class_cut(self, inputs: StatisticInputs, columns: ModelColumns) -> Cut:
+        """Return the classes as cells: stated, registered, or those of a boolean."""
+        assert columns.target is not None
+        return inputs.cut(columns.target, self.classes, what="classes")
+
+
+def columns_of(X: Any) -> dict[str, Any]:
+    """Return the columns of a frame or of a two-dimensional array by name; those of arrays are x0, x1, ..."""
+    module = type(X).__module__.partition(".")[0]
+    if module == "pandas" and hasattr(X, "iloc") and X.ndim == 2:
+        names, columns = list(X.columns), [X.iloc[:, place] for place in range(X.shape[1])]
+    elif module in MODULES and hasattr(X, "columns") and not hasattr(X, "dtype"):
+        names = list(X.column_names if module == "pyarrow" else X.columns)
+        columns = [X[name] for name in names]
+    else:
+        array = _array_of(X)
+        if array.ndim != 2:
+            raise WrongFeatures(
+                f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: one row each", name="X"
+            )
+        names, columns = [None] * array.shape[1], [array[:, place] for place in range(array.shape[1])]
+    if not columns:
+        raise WrongFeatures("0 feature(s) while a minimum of 1 is required", name="X")
+    shown = [name if isinstance(name, str) else f"x{place}" for place, name in enumerate(names)]
+    found = dict(zip(shown, columns, strict=True))
+    if len(found) < len(columns):
+        raise WrongFeatures("the columns of X must have distinct names", name="X")
+    return found
+
+
+def _array_of(X: Any) -> NDArray[Any]:
+    """Return X as an array; lists as one of objects, so that their values decide no kind."""
+    if isinstance(X, np.ndarray):
+        return X
+    return np.asarray(X) if hasattr(X, "__array__") else np.array(X, dtype=object)
+
+
+def _names_in(X: Any) -> list[str] | None:
+    """Return the names of the columns of a frame; None for an array."""
+    if type(X).__module__.partition(".")[0] not in MODULES:
+        return None
+    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+    return names if all(isinstance(name, str) for name in names) else None
+
+
+def _one_column(y: Any) -> Any:
+    """Return y as one column; an array of shape (n, 1) is one."""
+    shape: tuple[int, ...] = getattr(y, "shape", (0,))
+    if len(shape) == 2 and shape[1] == 1:
+        return np.asarray(y)[:, 0]
+    if len(shape) != 1:
+        raise WrongFeatures("y should be a 1d array, one value for each row of X", name="y")
+    return y
+
+
+def _listed_values(classes: Any) -> list[Any]:
+    return classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
