@@ -22,7 +22,7 @@ from tacit.mechanisms.randomness import SYSTEM, RandomSource, words
 from tacit.privacy.errors import WrongKind, WrongType
 from tacit.privacy.tables import Kind
 from tacit.stats.column_reader import MODULES, cast_column, read_column, unit_codes
-from tacit.stats.rows import ColumnSteps, Cut, Term, saturate
+from tacit.stats.rows import ColumnSteps, Cut, Partitioning, RowMatrix, Split, Term, saturate
 
 NAME_LENGTH_MAX: Final = 80
 SPLIT: Final = 20
@@ -137,14 +137,16 @@ class ArrayRows:
         chosen[places[order[rank < self._per_unit]]] = True
         return chosen
 
-    def sums(self, terms: Sequence[Term], by: Sequence[Cut] = (), needs: Sequence[str] = ()) -> NDArray[np.int64]:
+    def sums(
+        self, terms: Sequence[Term], by: Sequence[Partitioning] = (), needs: Sequence[str] = ()
+    ) -> NDArray[np.int64]:
         """Return the sum of each term in each cell."""
         wanted = dict.fromkeys([*needs, *(name for term in terms for name in term.columns)])
         kept = self.kept_rows(list(wanted))
         shape = tuple(cut.cells for cut in by)
         cell = np.zeros(self._length, dtype=np.int64)
         for cut in by:
-            at = self._columns[cut.column].cells(cut)
+            at = self._cells(cut)
             kept &= at >= 0
             cell = cell * cut.cells + at
         count = int(np.prod(shape, dtype=np.int64)) if shape else 1
@@ -162,6 +164,38 @@ class ArrayRows:
         for value in listed:
             counts[value] = counts.get(value, 0) + 1
         return counts
+
+    def matrix(self, scales: Sequence[ColumnSteps], cuts: Sequence[Cut], needs: Sequence[str] = ()) -> RowMatrix:
+        """Return the rows themselves."""
+        kept = self.kept_rows(list(dict.fromkeys([*needs, *(scale.column for scale in scales)])))
+        count = int(kept.sum())
+        steps, cells = np.empty((count, len(scales)), dtype=np.int64), np.empty((count, len(cuts)), dtype=np.int32)
+        for index, scale in enumerate(scales):
+            steps[:, index] = self._columns[scale.column].steps(scale)[kept]
+        for index, cut in enumerate(cuts):
+            cells[:, index] = self._columns[cut.column].cells(cut)[kept]
+        return RowMatrix(steps, cells)
+
+    def _cells(self, cut: Partitioning) -> NDArray[np.int64]:
+        """Return the cell of each row, -1 for rows in no cell."""
+        if isinstance(cut, Cut):
+            return self._columns[cut.column].cells(cut)
+        known: dict[Cut, NDArray[np.int64]] = {}  # a tree splits by the same cells many times
+
+        def place(node: Split | int, rows: NDArray[np.int64]) -> None:
+            if not isinstance(node, Split):
+                found[rows] = node
+                return
+            if node.cut not in known:
+                known[node.cut] = self._columns[node.cut.column].cells(node.cut)
+            is_inside = np.isin(known[node.cut][rows], node.cells)
+            place(node.inside, rows[is_inside])
+            place(node.outside, rows[~is_inside])
+
+        found = np.full(self._length, -1, dtype=np.int64)
+        lacking = [self._columns[name].missing for name in cut.needs]
+        place(cut.root, np.flatnonzero(~np.any([np.zeros(self._length, dtype=bool), *lacking], axis=0)))
+        return found
 
     def _numbers(self, term: Term) -> NDArray[np.int64]:
         product = np.ones(self._length, dtype=np.int64)

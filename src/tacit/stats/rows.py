@@ -2,11 +2,12 @@
 
 Every statistic is computed from sums: of ones (a count), of values in whole steps, of products of those, over all rows
 or over the rows in each cell of a public partition. `Rows` returns such sums: over arrays in this process
-(`array_sums`) or over a registered table in its engine (`table_sums`).
+(`array_sums`) or over a registered table in its engine (`table_sums`). Methods that need more than sums, such as
+gradient descent, read the rows themselves, as integers (`Rows.matrix`).
 
-Promise: at most `per_unit` rows of each unit are summed, chosen by that unit's own rows and fresh or secret randomness
-alone, so that adding or removing a unit moves a sum by at most `per_unit` times the greatest term. The returned sums
-are exact and private: they are for mechanisms alone.
+Promise: at most `per_unit` rows of each unit are summed or read, chosen by that unit's own rows and fresh or secret
+randomness alone, so that adding or removing a unit moves a sum by at most `per_unit` times the greatest term. Sums and
+rows are exact and private: they are for mechanisms alone.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
 from itertools import product
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.measuring.moments import SATURATION, grid_step
 from tacit.privacy.bounds import Bounds, Category
-from tacit.privacy.errors import NotBounded, OutOfRange, TooWide
+from tacit.privacy.errors import InvalidInput, NotBounded, OutOfRange, TooWide
 from tacit.privacy.tables import Kind
 
 REACH_MAX: Final = 2**40
@@ -166,6 +167,11 @@ class Cut:
         return len(self.values) or len(self.edges) - 1
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The column, as that of a partition over several."""
+        return (self.column,)
+
+    @property
     def coverage(self) -> str:
         """Which rows are left out, and in which cells values beyond the edges are counted, in words."""
         name = self.column
@@ -185,6 +191,68 @@ class Cut:
         return self.edges[0], self.edges[-1]
 
 
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A node of a decision tree: rows in the `cells` of a cut go to `inside`, all others to `outside`.
+
+    Each of the two is another split or the number of a leaf. Cells of bins are the first few of them. A row whose value
+    is not listed goes to `outside`.
+    """
+
+    cut: Cut
+    cells: tuple[int, ...]
+    inside: Split | int
+    outside: Split | int
+
+    def __post_init__(self) -> None:
+        if not self.cells or (self.cut.edges and self.cells != tuple(range(len(self.cells)))):
+            raise InvalidInput("a split takes at least one cell, of bins the first ones", name="cells")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCut:
+    """A public partition of rows over several columns: the leaves of a decision tree, numbered from 0.
+
+    A row that lacks a value in any column of the tree is in no leaf, unless None is a listed value there.
+    """
+
+    root: Split | int
+
+    @property
+    def cells(self) -> int:
+        """The number of leaves."""
+        return 1 + max(leaf for leaf, _ in self._nodes)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of all splits."""
+        return tuple(dict.fromkeys(split.cut.column for _, split in self._nodes if split is not None))
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns in which a row needs a value to be in a leaf."""
+        cuts = [split.cut for _, split in self._nodes if split is not None]
+        return tuple(dict.fromkeys(cut.column for cut in cuts if None not in cut.values))
+
+    @property
+    def _nodes(self) -> list[tuple[int, Split | None]]:
+        """The leaves by their number, and the splits with the number -1."""
+        found: list[tuple[int, Split | None]] = []
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, Split):
+                found.append((-1, node))
+                waiting += [node.inside, node.outside]
+            else:
+                found.append((node, None))
+        return found
+
+
+Partitioning: TypeAlias = Cut | TreeCut
+"""A public partition of rows by one column or several."""
+
+
 class Rows(Protocol):
     """Rows over which exact sums are computed."""
 
@@ -193,7 +261,9 @@ class Rows(Protocol):
         """The greatest number of rows of a unit that are summed."""
         ...
 
-    def sums(self, terms: Sequence[Term], by: Sequence[Cut] = (), needs: Sequence[str] = ()) -> NDArray[np.int64]:
+    def sums(
+        self, terms: Sequence[Term], by: Sequence[Partitioning] = (), needs: Sequence[str] = ()
+    ) -> NDArray[np.int64]:
         """Return the sum of each term in each cell: an array of shape (terms, cells of the first cut, ...).
 
         Rows without a value in a column of the terms or in `needs` are left out of all sums.
@@ -207,6 +277,24 @@ class Rows(Protocol):
         """
         ...
 
+    def matrix(self, scales: Sequence[ColumnSteps], cuts: Sequence[Cut], needs: Sequence[str] = ()) -> RowMatrix:
+        """Return the rows themselves: columns in steps of scales, and the cells of columns in cuts.
+
+        Rows without a value in a column of the scales or in `needs` are left out; the order of rows has no meaning.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RowMatrix:
+    """Private rows as integers: `steps` of shape (rows, scales) and `cells` of shape (rows, cuts), -1 for no cell."""
+
+    steps: NDArray[np.int64]
+    cells: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
 
 class NoRows:
     """Rows without any row, for rehearsals of a plan before the charge."""
@@ -214,7 +302,9 @@ class NoRows:
     def __init__(self, per_unit: int = 1) -> None:
         self.per_unit: Final = per_unit
 
-    def sums(self, terms: Sequence[Term], by: Sequence[Cut] = (), needs: Sequence[str] = ()) -> NDArray[np.int64]:
+    def sums(
+        self, terms: Sequence[Term], by: Sequence[Partitioning] = (), needs: Sequence[str] = ()
+    ) -> NDArray[np.int64]:
         """Return 0 for each term in each cell."""
         return np.zeros((len(terms), *(cut.cells for cut in by)), dtype=np.int64)
 
@@ -222,13 +312,17 @@ class NoRows:
         """Return nothing."""
         return {}
 
+    def matrix(self, scales: Sequence[ColumnSteps], cuts: Sequence[Cut], needs: Sequence[str] = ()) -> RowMatrix:
+        """Return no rows."""
+        return RowMatrix(np.zeros((0, len(scales)), dtype=np.int64), np.zeros((0, len(cuts)), dtype=np.int32))
 
-def cell_count(by: Iterable[Cut]) -> int:
+
+def cell_count(by: Iterable[Partitioning]) -> int:
     """Return the number of cells of cuts together, without listing them."""
     return math.prod(cut.cells for cut in by)
 
 
-def require_few_cells(by: Iterable[Cut]) -> None:
+def require_few_cells(by: Iterable[Partitioning]) -> None:
     """Raise TooWide where an answer by these cuts would have too many numbers."""
     if cell_count(by) > CELLS_IN_ALL_MAX:
         raise TooWide(f"the answer would have more than {CELLS_IN_ALL_MAX:,} numbers", accepted="fewer bins or keys")

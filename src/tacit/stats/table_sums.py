@@ -23,11 +23,21 @@ from tacit.engines.quoting import quoted
 from tacit.measuring.moments import SATURATION
 from tacit.mechanisms.simulation import SeededSource
 from tacit.pipeline import Work
-from tacit.privacy.errors import WrongKind
+from tacit.privacy.errors import TooWide, WrongKind
 from tacit.privacy.tables import TEXT_LENGTH_MAX, Kind, Table
 from tacit.query.row_limits import STORED_ROWS, limiting_steps, reading_steps
 from tacit.query.scalars import trees
-from tacit.stats.rows import EDGES_MAX, ColumnSteps, Cut, Term, saturate
+from tacit.stats.rows import (
+    EDGES_MAX,
+    ColumnSteps,
+    Cut,
+    Partitioning,
+    RowMatrix,
+    Split,
+    Term,
+    TreeCut,
+    saturate,
+)
 from tacit.stats.statistic import StatisticPlan
 
 MADE_UP: Final[Mapping[Kind, Any]] = {
@@ -61,14 +71,16 @@ class EngineRows:
         """The greatest number of rows of a unit that are summed."""
         return self._per_unit
 
-    def sums(self, terms: Sequence[Term], by: Sequence[Cut] = (), needs: Sequence[str] = ()) -> NDArray[np.int64]:
+    def sums(
+        self, terms: Sequence[Term], by: Sequence[Partitioning] = (), needs: Sequence[str] = ()
+    ) -> NDArray[np.int64]:
         """Return the sum of each term in each cell, from one statement."""
         wanted = dict.fromkeys([*needs, *(name for term in terms for name in term.columns)])
-        columns = dict.fromkeys([*wanted, *(cut.column for cut in by)])
+        columns = dict.fromkeys([*wanted, *(name for cut in by for name in cut.columns)])
         keys = [f"k{index}" for index in range(len(by))]
         items = [f"{self._cell(cut)} AS {key}" for cut, key in zip(by, keys, strict=True)]
         items += [f"{self._number(term)} AS t{index}" for index, term in enumerate(terms)]
-        kept = [condition for cut in by if (condition := _is_listed(cut, self._kind(cut.column)))]
+        kept = [condition for cut in by if (condition := self._is_listed(cut))]
         rows = f"SELECT {', '.join(items)} FROM ({self._limited(list(columns), list(wanted))}) AS l{_where(kept)}"
         totals = ", ".join([*keys, *(f"{_total(f't{index}')} AS m{index}" for index in range(len(terms)))])
         grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
@@ -87,6 +99,21 @@ class EngineRows:
         pairs = f"SELECT DISTINCT {UNIT}, {name} AS v FROM ({limited}) AS l"
         found = self._run(f"SELECT v, COUNT(*) AS n FROM ({pairs}) AS p GROUP BY v")
         return dict(zip(_list(found["v"]), _list(found["n"]), strict=True))
+
+    def matrix(self, scales: Sequence[ColumnSteps], cuts: Sequence[Cut], needs: Sequence[str] = ()) -> RowMatrix:
+        """Return the rows themselves, from one statement."""
+        wanted = dict.fromkeys([*needs, *(scale.column for scale in scales)])
+        columns = dict.fromkeys([*wanted, *(cut.column for cut in cuts)])
+        items = [f"{self._steps(scale)} AS s{index}" for index, scale in enumerate(scales)]
+        items += [f"{self._place(cut)} AS k{index}" for index, cut in enumerate(cuts)]
+        found = self._run(f"SELECT {', '.join(items)} FROM ({self._limited(list(columns), list(wanted))}) AS l")
+        count = len(next(iter(found.values())))
+        steps, cells = np.empty((count, len(scales)), dtype=np.int64), np.empty((count, len(cuts)), dtype=np.int32)
+        for index in range(len(scales)):
+            steps[:, index] = found[f"s{index}"]
+        for index in range(len(cuts)):
+            cells[:, index] = found[f"k{index}"]
+        return RowMatrix(steps, cells)
 
     def _run(self, sql: str) -> Columns:
         tree = parse_one(sql, dialect="duckdb")
@@ -129,8 +156,12 @@ class EngineRows:
             return f"CASE WHEN {column} THEN 1e0 ELSE 0e0 END"
         return f"CAST({column} AS DOUBLE)"
 
-    def _cell(self, cut: Cut) -> str:
-        """Return the number of the bin as SQL, or the value itself where values are listed."""
+    def _cell(self, cut: Partitioning) -> str:
+        """Return the number of the cell as SQL, or the value itself where values are listed."""
+        if isinstance(cut, TreeCut):
+            lacking = " OR ".join(f"{quoted(self._table.column(name).name)} IS NULL" for name in cut.needs)
+            leaf = self._leaf(cut.root)
+            return f"CASE WHEN {lacking} THEN -1 ELSE {leaf} END" if lacking else leaf
         column, kind = quoted(self._table.column(cut.column).name), self._kind(cut.column)
         if cut.values:
             return column
@@ -141,6 +172,50 @@ class EngineRows:
         clamped = _clamp(self._real_value(cut.column), _written(low), _written(high))
         at = f"CAST(FLOOR((({clamped}) - {_written(low)}) * {_written(cut.cells / (high - low))}) AS BIGINT)"
         return f"CASE WHEN {column} IS NULL THEN -1 WHEN {at} > {cut.cells - 1} THEN {cut.cells - 1} ELSE {at} END"
+
+    def _place(self, cut: Cut) -> str:
+        """Return the number of the cell as SQL, -1 for no cell, also where values are listed."""
+        if not cut.values:
+            return self._cell(cut)
+        if len(cut.values) > EDGES_MAX:
+            raise TooWide(f"at most {EDGES_MAX:,} values of {cut.column} can be listed here", accepted="fewer values")
+        column, kind = quoted(self._table.column(cut.column).name), self._kind(cut.column)
+        whens = [
+            f"WHEN {column} IS NULL THEN {place}"
+            if value is None
+            else f"WHEN {column} = {_constant(value, kind)} THEN {place}"
+            for place, value in enumerate(cut.values)
+        ]
+        return f"CASE {' '.join(whens)} ELSE -1 END"
+
+    def _leaf(self, node: Split | int) -> str:
+        """Return the number of a leaf as SQL."""
+        if not isinstance(node, Split):
+            return str(node)
+        inside, outside = self._leaf(node.inside), self._leaf(node.outside)
+        return f"CASE WHEN {self._is_inside(node.cut, node.cells)} THEN {inside} ELSE {outside} END"
+
+    def _is_inside(self, cut: Cut, cells: Sequence[int]) -> str:
+        """Return the condition of rows in cells of a cut, as SQL."""
+        column, kind = quoted(self._table.column(cut.column).name), self._kind(cut.column)
+        if cut.edges:
+            if len(cells) == cut.cells:
+                return "TRUE"
+            value = self._real_value(cut.column) if kind is Kind.BOOLEAN else column
+            return f"{value} < {_constant(cut.edges[len(cells)], kind)}"
+        listed = [_constant(cut.values[cell], kind) for cell in cells if cut.values[cell] is not None]
+        conditions = [f"{column} IN ({', '.join(listed)})"] if listed else []
+        conditions += [f"{column} IS NULL"] if len(listed) < len(cells) else []
+        return f"({' OR '.join(conditions)})"
+
+    def _is_listed(self, cut: Partitioning) -> str:
+        """Return the condition of rows with a listed value; empty where None is listed, or too many values are."""
+        if isinstance(cut, TreeCut) or not cut.values:
+            return ""
+        cells = range(len(cut.values))
+        if None in cut.values or len(cells) > EDGES_MAX:
+            return ""  # other rows are left out when their cells are looked up
+        return self._is_inside(cut, cells)
 
 
 def _binary_search(column: str, edges: Sequence[Any], kind: Kind) -> str:
@@ -158,23 +233,13 @@ def _binary_search(column: str, edges: Sequence[Any], kind: Kind) -> str:
     return between(0, len(edges) - 2)
 
 
-def _is_listed(cut: Cut, kind: Kind) -> str:
-    """Return the condition of rows with a listed value; empty where None is listed, or too many values are."""
-    if not cut.values:
-        return ""
-    present = [value for value in cut.values if value is not None]
-    if len(present) < len(cut.values) or len(present) > EDGES_MAX:
-        return ""  # other rows are left out when their cells are looked up
-    return f"{quoted(cut.column)} IN ({', '.join(_constant(value, kind) for value in present)})"
-
-
-def _result_cells(found: Columns, by: Sequence[Cut]) -> NDArray[np.int64]:
+def _result_cells(found: Columns, by: Sequence[Partitioning]) -> NDArray[np.int64]:
     """Return the cell of each row of a result, -1 for those in no cell."""
     rows = len(next(iter(found.values())))
     cells, outside = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool)
     for index, cut in enumerate(by):
         values = _list(found[f"k{index}"])
-        if cut.values:
+        if isinstance(cut, Cut) and cut.values:
             places = {value: place for place, value in enumerate(cut.values)}
             values = [places.get(value, -1) for value in values]
         at = np.array(values, dtype=np.int64)
