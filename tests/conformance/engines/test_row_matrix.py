@@ -38,7 +38,7 @@ def people(count: int = 300, rows_of_one: int = 1) -> list[list[Any]]:
         age, cost = int(random.integers(-5, 75)), float(np.round(random.normal(), 6))
         sex, ill = random.choice(["f", "m", "x"]), bool(random.integers(2))
         row: list[Any] = [place // rows_of_one, age, cost, str(sex), ill]
-        made.append([None if 0 < column and random.uniform() < 0.1 else one for column, one in enumerate(row)])
+        made.append([None if column > 0 and random.uniform() < 0.1 else one for column, one in enumerate(row)])
     return made
 
 
