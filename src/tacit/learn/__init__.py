@@ -17,22 +17,32 @@ if TYPE_CHECKING:
     from tacit.learn.dpsgd.private_training import PrivateTraining
     from tacit.learn.dpsgd.schedule import AdaptiveClip
     from tacit.learn.dpsgd.training import make_private, resume
+    from tacit.learn.estimators.decomposition import PCA
+    from tacit.learn.estimators.density import KernelDensity
     from tacit.learn.estimators.linear import LinearRegression
+    from tacit.learn.estimators.naive_bayes import CategoricalNB, GaussianNB
+    from tacit.learn.estimators.preprocessing import KBinsDiscretizer, StandardScaler
     from tacit.learn.pate.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
     from tacit.learn.pate.report import SanitisedReport
     from tacit.learn.pate.student import PATE, PrivatePrediction
 
 __all__ = [
     "PATE",
+    "PCA",
     "AdaptiveClip",
+    "CategoricalNB",
     "ConfidentGNMax",
     "GNMax",
+    "GaussianNB",
     "InteractiveGNMax",
+    "KBinsDiscretizer",
+    "KernelDensity",
     "LNMax",
     "LinearRegression",
     "PrivatePrediction",
     "PrivateTraining",
     "SanitisedReport",
+    "StandardScaler",
     "make_private",
     "resume",
 ]
@@ -41,7 +51,11 @@ _HOMES: Final = {
     "tacit.learn.dpsgd.private_training": ("PrivateTraining",),
     "tacit.learn.dpsgd.schedule": ("AdaptiveClip",),
     "tacit.learn.dpsgd.training": ("make_private", "resume"),
+    "tacit.learn.estimators.decomposition": ("PCA",),
+    "tacit.learn.estimators.density": ("KernelDensity",),
     "tacit.learn.estimators.linear": ("LinearRegression",),
+    "tacit.learn.estimators.naive_bayes": ("CategoricalNB", "GaussianNB"),
+    "tacit.learn.estimators.preprocessing": ("KBinsDiscretizer", "StandardScaler"),
     "tacit.learn.pate.aggregators": ("ConfidentGNMax", "GNMax", "InteractiveGNMax", "LNMax"),
     "tacit.learn.pate.report": ("SanitisedReport",),
     "tacit.learn.pate.student": ("PATE", "PrivatePrediction"),

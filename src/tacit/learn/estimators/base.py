@@ -25,6 +25,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.accounting.conversions import Cost
+from tacit.learn.estimators.documents import FORMAT, decode, decode_features, encode, encode_features
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, plan_of
 from tacit.ledger import Budget
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotBounded, NotFinite, OutOfRange, WrongType
@@ -39,6 +40,9 @@ from tacit.stats.stated_kinds import LEARN, kind_of_bounds, kind_of_keys
 
 TARGET: Final = "target"
 """The name of y where it has none of its own."""
+
+NOT_WRITTEN: Final = ("answer_", "cost_", "features_")
+"""Fitted attributes that a document holds in other forms, or not at all."""
 
 ALONE: Final = (
     " It was paid from a budget of this fit alone: another fit on the same rows costs again, and no budget adds up "
@@ -75,6 +79,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     categories: Any = None
     rows_per_unit: Any
     features_: Features
+    cost_: Cost
 
     @abstractmethod
     def _plan(self, inputs: StatisticInputs, columns: ModelColumns) -> ModelPlan:
@@ -173,6 +178,23 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             del self.feature_names_in_
         for name, found in value.items():
             setattr(self, name, found)
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the fitted model as a document for `json.dump`, from which `from_document` makes it again.
+
+        It holds what was released and public facts: the budget is left out, and no row is in it.
+        """
+        check_is_fitted(self)
+        parameters = {name: encode(one) for name, one in self.get_params(deep=False).items() if name != "budget"}
+        names = [name for name in vars(self) if name.endswith("_") and name not in NOT_WRITTEN]
+        return {
+            "format": FORMAT,
+            "estimator": type(self).__name__,
+            "parameters": parameters,
+            "features": encode_features(self.features_),
+            "fitted": {name: encode(getattr(self, name)) for name in names},
+            "cost": encode({"epsilon": self.cost_.epsilon, "delta": self.cost_.delta, "rho": self.cost_.rho}),
+        }
 
     @property
     def cost(self) -> Cost:
@@ -299,6 +321,24 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         """Return the classes as cells: stated, registered, or those of a boolean."""
         assert columns.target is not None
         return inputs.cut(columns.target, self.classes, what="classes")
+
+
+def from_document(document: Mapping[str, Any]) -> PrivateEstimator:
+    """Return the fitted model that `PrivateEstimator.to_document` wrote, with the same predictions and no budget."""
+    from tacit import learn
+
+    name = document.get("estimator")
+    kind = getattr(learn, name, None) if name in learn.__all__ else None
+    if document.get("format") != FORMAT or not isinstance(kind, type) or not issubclass(kind, PrivateEstimator):
+        raise InvalidInput("this is no document of an estimator that this version of tacit has", name="document")
+    try:
+        model: PrivateEstimator = kind(**{name: decode(one) for name, one in document["parameters"].items()})
+        model.cost_ = Cost(**decode(document["cost"]))
+        fitted = {name: decode(one) for name, one in document["fitted"].items()}
+        model._set_fitted(decode_features(document["features"]), fitted, fitted.get("feature_names_in_"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"the document is damaged: {error}", name="document") from None
+    return model
 
 
 def columns_of(X: Any) -> dict[str, Any]:

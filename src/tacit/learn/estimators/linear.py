@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from tacit.learn.estimators.base import ModelColumns, PrivateRegressor
-from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, release_parts, unit_of
+from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, lines_of, release_parts, unit_of
 from tacit.learn.estimators.second_moments import SecondMoments
 from tacit.measuring.moments import SQUARE_STEPS
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
@@ -51,7 +51,7 @@ class LeastSquares(ModelPlan):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        return tuple(part.line for part in self.moments.parts)
+        return lines_of(self.moments.parts)
 
     def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         return release_parts(self.moments.parts, rows, self.needs, source)

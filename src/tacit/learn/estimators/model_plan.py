@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from tacit.stats.rows import ColumnSteps, Cut, Rows
 from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, release_sums
 
 Floats: TypeAlias = NDArray[np.float64]
+
+LINES_MAX: Final = 12
+"""The greatest number of noisy sums that a card lists."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,14 @@ def release_parts(parts: Sequence[NoisySums], rows: Rows, needs: Sequence[str], 
     for _, group in groupby(parts, key=lambda part: part.by):
         found += release_sums(list(group), rows, needs, source)
     return tuple(found)
+
+
+def lines_of(parts: Sequence[NoisySums]) -> tuple[str, ...]:
+    """Return noisy sums in words, the first few of many."""
+    lines = tuple(part.line for part in parts)
+    if len(lines) <= LINES_MAX:
+        return lines
+    return (*lines[:LINES_MAX], f"{len(lines) - LINES_MAX:,} more sums, of products or by other cells, likewise")
 
 
 def deviation(noise: Noise) -> float:

@@ -1,0 +1,100 @@
+"""Fitted estimators as JSON: parameters, public facts, fitted arrays, cost and card; no code is read from a document.
+
+Arrays keep their type, and floats are written so that they are read back exactly. A value that JSON lacks is an object
+with one key that names its type: `array`, `number` (infinite), `date`, `time`, `mapping`, `bounds`, `categories`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from tacit.learn.estimators.model_plan import Features
+from tacit.privacy.bounds import Bounds, Categories
+from tacit.privacy.errors import InvalidInput, WrongType
+from tacit.privacy.tables import Kind
+from tacit.stats.rows import ColumnSteps, Cut
+
+FORMAT: Final = "tacit estimator 1"
+_DTYPES: Final = frozenset("biufUO")
+
+
+def encode(value: Any) -> Any:
+    """Return a value as JSON has it, or raise WrongType."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case np.generic():
+            return encode(value.item())
+        case float() | Fraction():
+            number = float(value)
+            return number if math.isfinite(number) else {"number": str(number)}
+        case datetime():
+            return {"time": value.isoformat()}
+        case date():
+            return {"date": value.isoformat()}
+        case np.ndarray() if value.dtype.kind in _DTYPES:
+            return {"array": encode(value.tolist()), "dtype": value.dtype.str if value.dtype.kind != "O" else "O"}
+        case Bounds():
+            return {"bounds": [encode(value.lower), encode(value.upper)]}
+        case Categories():
+            return {"categories": encode(value.values)}
+        case Mapping():
+            return {"mapping": [[encode(key), encode(one)] for key, one in value.items()]}
+        case list() | tuple() | range():
+            return [encode(one) for one in value]
+    raise WrongType(f"a {type(value).__name__} cannot be written into a document", name="document", value=value)
+
+
+def decode(written: Any) -> Any:
+    """Return the value that `encode` wrote; tuples come back as lists."""
+    match written:
+        case None | bool() | int() | float() | str():
+            return written
+        case list():
+            return [decode(one) for one in written]
+        case {"array": listed, "dtype": str(dtype)} if np.dtype(dtype).kind in _DTYPES:
+            return np.array(decode(listed), dtype=np.dtype(dtype))
+        case {"number": str(text)}:
+            return float(text)
+        case {"time": str(text)}:
+            return datetime.fromisoformat(text)
+        case {"date": str(text)}:
+            return date.fromisoformat(text)
+        case {"bounds": [low, high]}:
+            return Bounds(decode(low), decode(high))
+        case {"categories": list(listed)}:
+            return Categories(decode(listed))
+        case {"mapping": list(pairs)}:
+            return {decode(key): decode(one) for key, one in pairs}
+    raise InvalidInput("the document has a value that no estimator writes", name="document")
+
+
+def encode_features(features: Features) -> list[dict[str, Any]]:
+    """Return the public facts of the features."""
+    found: list[dict[str, Any]] = []
+    for one, kind in zip(features.columns, features.kinds, strict=True):
+        if isinstance(one, Cut):
+            facts = {"values": encode(one.values), "edges": encode(one.edges)}
+        else:
+            facts = {"lower": one.lower, "upper": one.upper, "step": str(one.step), "shift": one.shift}
+        found.append({"column": one.column, "kind": kind.value, **facts})
+    return found
+
+
+def decode_features(written: list[dict[str, Any]]) -> Features:
+    """Return the features that `encode_features` wrote."""
+    columns: list[ColumnSteps | Cut] = []
+    kinds = tuple(Kind(one["kind"]) for one in written)
+    for one, kind in zip(written, kinds, strict=True):
+        if "values" in one:
+            columns.append(Cut(one["column"], tuple(decode(one["values"])), tuple(decode(one["edges"]))))
+            continue
+        step, is_boolean = Fraction(one["step"]), kind is Kind.BOOLEAN
+        columns.append(ColumnSteps(one["column"], one["lower"], one["upper"], step, one["shift"], is_boolean))
+    return Features(tuple(columns), kinds)

@@ -1,0 +1,240 @@
+"""Preprocessing from released statistics: standardisation, and bins of equal width or of equal numbers of rows.
+
+Promise (neighbours: one unit more or less, or one replaced, as the budget says): `StandardScaler` releases a noisy
+count of rows, and a noisy sum and sum of squares of each column, each of which a unit moves by at most `rows_per_unit`
+times its reach. `KBinsDiscretizer` releases noisy counts of cells in a tree for each column (`stats.count_tree`).
+Transformed rows are private again: only their parameters are released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+
+from tacit.learn.estimators.base import ModelColumns, PrivateEstimator
+from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, lines_of, release_parts, require_numbers
+from tacit.measuring.allocation import Allocation
+from tacit.measuring.moments import FUNCTIONS, SQUARE_STEPS
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
+from tacit.pipeline import ZERO_COST
+from tacit.privacy.errors import InvalidInput, NotBounded
+from tacit.privacy.events import Event, composed
+from tacit.privacy.numbers import whole
+from tacit.stats.cells import Partition
+from tacit.stats.count_tree import NoisyTree
+from tacit.stats.moments import SPREAD_WEIGHTS, label_of, square
+from tacit.stats.preparation import StatisticInputs
+from tacit.stats.quantiles import SHARE_STEPS, TreeQuantiles
+from tacit.stats.releases import PreparedStatistic
+from tacit.stats.rows import Rows, Term
+from tacit.stats.statistic import Noisy, NoisySums
+
+QUANTILE_CELLS: Final = 1024
+"""The cells of a column in which quantiles are searched."""
+
+
+@dataclass(frozen=True)
+class ColumnMoments(ModelPlan):
+    """The number of rows, and mean and variance of each column."""
+
+    parts: tuple[NoisySums, ...]
+
+    @classmethod
+    def of(cls, features: Features, allocation: Allocation) -> ColumnMoments:
+        """Return the sums with their noise."""
+        scales = require_numbers(features)
+        rows, total, squares = SPREAD_WEIGHTS
+        terms = [Term(), *(term for scale in scales for term in (Term((scale,)), square(scale)))]
+        noises = allocation.noises([term.reach for term in terms], [rows, *[total, squares] * len(scales)])
+        parts = tuple(NoisySums(term, noise, (), label_of(term)) for term, noise in zip(terms, noises, strict=True))
+        return cls(f"mean and variance of {', '.join(features.names)}", features, parts)
+
+    @property
+    def event(self) -> Event:
+        return composed([part.noise.event for part in self.parts])
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return lines_of(self.parts)
+
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
+        return release_parts(self.parts, rows, self.needs, source)
+
+    def value(self, noisy: Noisy) -> dict[str, Any]:
+        count, *sums = (np.asarray(one, dtype=np.float64) for one in noisy)
+        scales = require_numbers(self.features)
+        pairs = list(zip(scales, sums[::2], sums[1::2], strict=True))
+        means = [FUNCTIONS["avg"]((scale,), (count, total)) for scale, total, _ in pairs]
+        variances = [FUNCTIONS["var_pop"]((scale,), (count, *both)) for scale, *both in pairs]
+        return {
+            "n_samples_seen_": max(0, int(count)),
+            "mean_": np.array(means, dtype=np.float64).ravel(),
+            "var_": np.array(variances, dtype=np.float64).ravel(),
+        }
+
+
+class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+    """Columns less their mean, over their standard deviation, both noisy; values beyond bounds are clamped first.
+
+    `output_bounds_` are the bounds of the transformed columns, public facts for the estimator that follows.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = 1.0,
+        delta: Any = None,
+        budget: Any = None,
+        bounds: Any = None,
+        rows_per_unit: Any = None,
+        with_mean: bool = True,
+        with_std: bool = True,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.budget = budget
+        self.bounds = bounds
+        self.rows_per_unit = rows_per_unit
+        self.with_mean = with_mean
+        self.with_std = with_std
+
+    def _plan(self, inputs: StatisticInputs, columns: ModelColumns) -> ModelPlan:
+        return ColumnMoments.of(self._features(inputs, columns, SQUARE_STEPS), inputs.allocation)
+
+    @property
+    def scale_(self) -> Floats:
+        """The divisor of each column: its standard deviation, 1 where the variance is 0."""
+        return np.asarray(
+            np.where(self.var_ > 0, np.sqrt(self.var_), 1.0) if self.with_std else np.ones(len(self.var_))
+        )
+
+    @property
+    def output_bounds_(self) -> dict[str, tuple[float, float]]:
+        """The bounds of each transformed column, as the next estimator takes them."""
+        scales = require_numbers(self.features_)
+        ends = self._scaled(np.array([[one.lower for one in scales], [one.upper for one in scales]]))
+        return {name: (float(low), float(high)) for name, (low, high) in zip(self.features_.names, ends.T, strict=True)}
+
+    def _scaled(self, values: Floats) -> Floats:
+        return np.asarray((values - (self.mean_ if self.with_mean else 0.0)) / self.scale_)
+
+    def transform(self, X: Any) -> Floats:
+        """Return the columns of X, standardised."""
+        encoded = self._encoded(X)
+        return self._scaled(encoded * self.features_.units + self.features_.origins)
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """Return standardised columns in their own units."""
+        found = np.asarray(X, dtype=np.float64) * self.scale_
+        return np.asarray(found + (self.mean_ if self.with_mean else 0.0))
+
+
+@dataclass(frozen=True)
+class BinEdges(ModelPlan):
+    """The edges of the bins of each column: quantiles from trees of counts; without trees, equally far apart."""
+
+    quantiles: tuple[TreeQuantiles, ...]
+    bins: int
+
+    @property
+    def event(self) -> Event:
+        return composed([one.event for one in self.quantiles])
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(f"{one.cells.column}: {line}" for one in self.quantiles for line in one.lines)
+
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
+        return tuple(level for one in self.quantiles for level in one.measure(rows, source))
+
+    def value(self, noisy: Noisy) -> dict[str, Any]:
+        levels, edges = iter(noisy), []
+        found = [np.asarray(one.value(tuple(next(levels) for _ in one.tree.noises))) for one in self.quantiles]
+        for place, scale in enumerate(require_numbers(self.features)):
+            even = np.linspace(scale.lower, scale.upper, self.bins + 1)
+            inner = np.clip(found[place], scale.lower, scale.upper) if found else even[1:-1]
+            edges.append(np.unique([scale.lower, *inner, scale.upper]))
+        return {"bin_edges_": edges, "n_bins_": np.array([len(one) - 1 for one in edges])}
+
+
+class KBinsDiscretizer(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+    """Columns as bins: `strategy` "quantile" (of about equal numbers of rows) or "uniform" (of equal width).
+
+    Bins of equal width follow from the bounds alone, so that fit releases and costs nothing. `encode` is "ordinal" or
+    "onehot-dense". Bins that would be empty between equal quantiles are merged.
+    """
+
+    def __init__(
+        self,
+        n_bins: int = 5,
+        *,
+        epsilon: Any = 1.0,
+        delta: Any = None,
+        budget: Any = None,
+        bounds: Any = None,
+        rows_per_unit: Any = None,
+        strategy: Literal["quantile", "uniform"] = "quantile",
+        encode: Literal["ordinal", "onehot-dense"] = "onehot-dense",
+    ) -> None:
+        self.n_bins = n_bins
+        self.epsilon = epsilon
+        self.delta = delta
+        self.budget = budget
+        self.bounds = bounds
+        self.rows_per_unit = rows_per_unit
+        self.strategy = strategy
+        self.encode = encode
+
+    def _plan(self, inputs: StatisticInputs, columns: ModelColumns) -> ModelPlan:
+        features = self._features(inputs, columns, SQUARE_STEPS)
+        require_numbers(features)
+        bins = whole("n_bins", self.n_bins, at_least=2)
+        for name, accepted in (("strategy", ("quantile", "uniform")), ("encode", ("ordinal", "onehot-dense"))):
+            if getattr(self, name) not in accepted:
+                raise InvalidInput(f"{name} is one of {', '.join(accepted)}", name=name, value=getattr(self, name))
+        label = f"bins of {', '.join(features.names)}"
+        if self.strategy == "uniform":
+            return BinEdges(label, features, (), bins)
+        shares = tuple(round(place / bins * SHARE_STEPS) / SHARE_STEPS for place in range(1, bins))
+        parts = inputs.allocation.divided(*[1.0] * len(columns.features))
+        return BinEdges(label, features, tuple(map(partial(self._tree, inputs, shares), columns.features, parts)), bins)
+
+    def _tree(self, inputs: StatisticInputs, shares: tuple[float, ...], name: str, part: Allocation) -> TreeQuantiles:
+        limits = inputs.bounds(name, self._stated_bounds_of(inputs, name))
+        cells = Partition.of(inputs.name(name), inputs.kind(name), limits, QUANTILE_CELLS, even=inputs.learns(name))
+        tree = NoisyTree.of(cells, part)
+        return TreeQuantiles(f"quantiles of {inputs.name(name)}", cells, shares, (), is_single=False, tree=tree)
+
+    def _take_prepared(self, prepared: PreparedStatistic, names: Sequence[str] | None, *, is_alone: bool) -> Self:
+        if self.strategy != "uniform":
+            return super()._take_prepared(prepared, names, is_alone=is_alone)
+        if not isinstance(prepared.plan, BinEdges):
+            raise NotBounded("bins of equal width follow from bounds", accepted="state the bounds")
+        self.cost_, self.card_ = ZERO_COST, "Bins of equal width within stated bounds; nothing was released."
+        self._set_fitted(prepared.plan.features, prepared.plan.value(()), names)
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Return the bin of each value, as a number or one-hot; values beyond bounds are clamped first."""
+        values = self._encoded(X) * self.features_.units + self.features_.origins
+        found = [
+            np.clip(np.searchsorted(edges, column, side="right") - 1, 0, len(edges) - 2)
+            for edges, column in zip(self.bin_edges_, values.T, strict=True)
+        ]
+        if self.encode == "ordinal":
+            return np.array(found, dtype=np.float64).T
+        parts = [(one[:, None] == np.arange(bins)) for one, bins in zip(found, self.n_bins_, strict=True)]
+        return np.concatenate(parts, axis=1).astype(np.float64)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Return the names of transformed columns."""
+        names = self.features_.names if input_features is None else input_features
+        if self.encode == "ordinal":
+            return np.array(names, dtype=object)
+        listed = [f"{name}_{bin}" for name, bins in zip(names, self.n_bins_, strict=True) for bin in range(bins)]
+        return np.array(listed, dtype=object)
