@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ EXAMPLES: dict[str, Example] = {
     "StandardScaler": Example(learn.StandardScaler, {"bounds": BOUNDS}),
     "KBinsDiscretizer": Example(learn.KBinsDiscretizer, {"bounds": BOUNDS}),
     "PCA": Example(learn.PCA, {"bounds": BOUNDS}),
+    "KMeans": Example(partial(learn.KMeans, 2), {"bounds": BOUNDS}),
     "KernelDensity": Example(learn.KernelDensity, {"bounds": BOUNDS}),
 }
 

@@ -1,7 +1,8 @@
 """Private machine learning: DP-SGD for PyTorch, estimators with scikit-learn's contract, and PATE.
 
     make_private, resume, PrivateTraining, AdaptiveClip             training with clipped gradients and noise
-    LinearRegression                                                estimators with scikit-learn's contract
+    LinearRegression, GaussianNB, CategoricalNB, KMeans, PCA        estimators with scikit-learn's contract
+    StandardScaler, KBinsDiscretizer, KernelDensity                 preprocessing and densities, likewise
     PATE, PrivatePrediction, SanitisedReport                        students of private teachers, and their report
     LNMax, GNMax, ConfidentGNMax, InteractiveGNMax                  how votes of teachers are aggregated
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tacit.learn.dpsgd.private_training import PrivateTraining
     from tacit.learn.dpsgd.schedule import AdaptiveClip
     from tacit.learn.dpsgd.training import make_private, resume
+    from tacit.learn.estimators.cluster import KMeans
     from tacit.learn.estimators.decomposition import PCA
     from tacit.learn.estimators.density import KernelDensity
     from tacit.learn.estimators.linear import LinearRegression
@@ -36,6 +38,7 @@ __all__ = [
     "GaussianNB",
     "InteractiveGNMax",
     "KBinsDiscretizer",
+    "KMeans",
     "KernelDensity",
     "LNMax",
     "LinearRegression",
@@ -51,6 +54,7 @@ _HOMES: Final = {
     "tacit.learn.dpsgd.private_training": ("PrivateTraining",),
     "tacit.learn.dpsgd.schedule": ("AdaptiveClip",),
     "tacit.learn.dpsgd.training": ("make_private", "resume"),
+    "tacit.learn.estimators.cluster": ("KMeans",),
     "tacit.learn.estimators.decomposition": ("PCA",),
     "tacit.learn.estimators.density": ("KernelDensity",),
     "tacit.learn.estimators.linear": ("LinearRegression",),

@@ -22,7 +22,7 @@ from tacit.mechanisms.randomness import SYSTEM, RandomSource, words
 from tacit.privacy.errors import WrongKind, WrongType
 from tacit.privacy.tables import Kind
 from tacit.stats.column_reader import MODULES, cast_column, read_column, unit_codes
-from tacit.stats.rows import ColumnSteps, Cut, Partitioning, RowMatrix, Split, Term, saturate
+from tacit.stats.rows import ColumnSteps, Cut, NearestCut, Partitioning, RowMatrix, Split, Term, saturate
 
 NAME_LENGTH_MAX: Final = 80
 SPLIT: Final = 20
@@ -180,6 +180,12 @@ class ArrayRows:
         """Return the cell of each row, -1 for rows in no cell."""
         if isinstance(cut, Cut):
             return self._columns[cut.column].cells(cut)
+        if isinstance(cut, NearestCut):
+            steps = np.stack([self._columns[scale.column].steps(scale) for scale in cut.scales], axis=1)
+            centres = np.array(cut.centres, dtype=np.int64)
+            scores = np.square(centres).sum(axis=1) - 2 * steps @ centres.T  # distances, less what all have in common
+            missing = np.any([self._columns[name].missing for name in cut.columns], axis=0)
+            return np.where(missing, -1, np.argmin(scores, axis=1))
         known: dict[Cut, NDArray[np.int64]] = {}  # a tree splits by the same cells many times
 
         def place(node: Split | int, rows: NDArray[np.int64]) -> None:

@@ -249,7 +249,36 @@ class TreeCut:
         return found
 
 
-Partitioning: TypeAlias = Cut | TreeCut
+@dataclass(frozen=True, slots=True)
+class NearestCut:
+    """A public partition of rows over numeric columns: the nearest of `centres`, all in steps of the scales.
+
+    Distances are Euclidean in whole steps, so they are exact; of equally near centres the first one counts. A row that
+    lacks a value in any of the columns is in no cell.
+    """
+
+    scales: tuple[ColumnSteps, ...]
+    centres: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not self.centres or any(len(one) != len(self.scales) for one in self.centres):
+            raise InvalidInput("there is at least one centre, with a place on each scale", name="centres")
+        reach = max(scale.reach for scale in self.scales)
+        if max(reach, *(abs(place) for one in self.centres for place in one)) ** 2 * len(self.scales) > SATURATION // 8:
+            raise OutOfRange("the bounds are too wide for exact distances", name="bounds")
+
+    @property
+    def cells(self) -> int:
+        """The number of centres."""
+        return len(self.centres)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the scales."""
+        return tuple(dict.fromkeys(scale.column for scale in self.scales))
+
+
+Partitioning: TypeAlias = Cut | TreeCut | NearestCut
 """A public partition of rows by one column or several."""
 
 

@@ -31,6 +31,7 @@ from tacit.stats.rows import (
     EDGES_MAX,
     ColumnSteps,
     Cut,
+    NearestCut,
     Partitioning,
     RowMatrix,
     Split,
@@ -78,10 +79,14 @@ class EngineRows:
         wanted = dict.fromkeys([*needs, *(name for term in terms for name in term.columns)])
         columns = dict.fromkeys([*wanted, *(name for cut in by for name in cut.columns)])
         keys = [f"k{index}" for index in range(len(by))]
-        items = [f"{self._cell(cut)} AS {key}" for cut, key in zip(by, keys, strict=True)]
+        items = [f"{self._cell(cut, key)} AS {key}" for cut, key in zip(by, keys, strict=True)]
         items += [f"{self._number(term)} AS t{index}" for index, term in enumerate(terms)]
         kept = [condition for cut in by if (condition := self._is_listed(cut))]
-        rows = f"SELECT {', '.join(items)} FROM ({self._limited(list(columns), list(wanted))}) AS l{_where(kept)}"
+        limited = self._limited(list(columns), list(wanted))
+        for cut, key in zip(by, keys, strict=True):
+            if isinstance(cut, NearestCut):
+                limited = self._with_scores(limited, cut, key)
+        rows = f"SELECT {', '.join(items)} FROM ({limited}) AS l{_where(kept)}"
         totals = ", ".join([*keys, *(f"{_total(f't{index}')} AS m{index}" for index in range(len(terms)))])
         grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
         found = self._run(f"SELECT {totals} FROM ({rows}) AS s{grouped}")
@@ -156,8 +161,38 @@ class EngineRows:
             return f"CASE WHEN {column} THEN 1e0 ELSE 0e0 END"
         return f"CAST({column} AS DOUBLE)"
 
-    def _cell(self, cut: Partitioning) -> str:
+    def _with_scores(self, rows: str, cut: NearestCut, key: str) -> str:
+        """Return rows with a score for each centre: its squared distance, less what all of them have in common."""
+        names = [self._made_up(f"{key}_{index}_step") for index in range(len(cut.scales))]
+        steps = [f"{self._steps(scale)} AS {name}" for name, scale in zip(names, cut.scales, strict=True)]
+        scores = []
+        for index, centre in enumerate(cut.centres):
+            parts = [f"{name} * ({-2 * place})" for name, place in zip(names, centre, strict=True) if place]
+            start = f"CAST({sum(place * place for place in centre)} AS BIGINT)"
+            scores.append(f"{' + '.join([start, *parts])} AS {self._made_up(f'{key}_{index}_score')}")
+        return f"SELECT *, {', '.join(scores)} FROM (SELECT *, {', '.join(steps)} FROM ({rows}) AS p) AS q"
+
+    def _made_up(self, name: str) -> str:
+        """Return a name that is none of the table's columns."""
+        taken = {column.name.lower() for column in self._table.columns}
+        while name in taken:
+            name += "_"
+        return quoted(name)
+
+    def _nearest(self, cut: NearestCut, key: str) -> str:
+        """Return the number of the nearest centre as SQL: the first whose score is not above that of any later one."""
+        scores = [self._made_up(f"{key}_{index}_score") for index in range(cut.cells)]
+        lacking = " OR ".join(f"{quoted(self._table.column(name).name)} IS NULL" for name in cut.columns)
+        cases = [
+            f"WHEN {' AND '.join(f'{score} <= {other}' for other in scores[index + 1 :])} THEN {index}"
+            for index, score in enumerate(scores[:-1])
+        ]
+        return f"CASE WHEN {lacking} THEN -1 {' '.join(cases)} ELSE {cut.cells - 1} END"
+
+    def _cell(self, cut: Partitioning, key: str = "") -> str:
         """Return the number of the cell as SQL, or the value itself where values are listed."""
+        if isinstance(cut, NearestCut):
+            return self._nearest(cut, key)
         if isinstance(cut, TreeCut):
             lacking = " OR ".join(f"{quoted(self._table.column(name).name)} IS NULL" for name in cut.needs)
             leaf = self._leaf(cut.root)
@@ -210,7 +245,7 @@ class EngineRows:
 
     def _is_listed(self, cut: Partitioning) -> str:
         """Return the condition of rows with a listed value; empty where None is listed, or too many values are."""
-        if isinstance(cut, TreeCut) or not cut.values:
+        if not isinstance(cut, Cut) or not cut.values:
             return ""
         cells = range(len(cut.values))
         if None in cut.values or len(cells) > EDGES_MAX:

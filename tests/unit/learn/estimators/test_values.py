@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn import decomposition, naive_bayes, neighbors, preprocessing
+from sklearn import cluster, decomposition, naive_bayes, neighbors, preprocessing
 
 from tacit import learn
 from tacit.privacy.errors import NotBounded, TooWide, WrongKind
@@ -83,7 +83,21 @@ def test_kernel_density() -> None:
         learn.KernelDensity(bounds=BOUNDS, bins=1000).fit(NUMBERS)
 
 
-@pytest.mark.parametrize("make", [learn.StandardScaler, learn.PCA, learn.KBinsDiscretizer, learn.KernelDensity])
-def test_texts_are_no_numbers(make: type) -> None:
+def test_clusters() -> None:
+    middles = np.array([[-3, -3], [3, 3], [-3, 3], [3, -2]])
+    rows = np.clip(middles[RANDOM.integers(0, 4, 800)] + RANDOM.normal(0, 0.6, (800, 2)), -5, 5)
+    ours = learn.KMeans(4, epsilon=EXACT, bounds=(-5, 5)).fit(rows)
+    theirs = cluster.KMeans(4, n_init=5, random_state=0).fit(rows)
+    assert ours.score(rows) == pytest.approx(-theirs.inertia_, rel=1e-3)
+    order, other = np.lexsort(ours.cluster_centers_.T.round(1)), np.lexsort(theirs.cluster_centers_.T.round(1))
+    assert ours.cluster_centers_[order] == pytest.approx(theirs.cluster_centers_[other], abs=0.01)
+    assert ours.cluster_counts_.sum() == pytest.approx(800)
+    assert not hasattr(ours, "labels_")
+
+
+@pytest.mark.parametrize(
+    "make", [learn.StandardScaler, learn.PCA, learn.KBinsDiscretizer, learn.KernelDensity, learn.KMeans]
+)
+def test_texts_are_no_numbers(name: str) -> None:
     with pytest.raises((WrongKind, NotBounded)):
-        make(bounds=BOUNDS).fit(ROWS)
+        getattr(learn, name)(bounds=BOUNDS).fit(ROWS)
