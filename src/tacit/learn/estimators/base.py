@@ -15,13 +15,16 @@ about an argument does; nothing of the kind depends on the rows of a registered 
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.accounting.conversions import Cost
@@ -357,7 +360,7 @@ def columns_of(X: Any) -> dict[str, Any]:
             )
         names, columns = [None] * array.shape[1], [array[:, place] for place in range(array.shape[1])]
     if not columns:
-        raise WrongFeatures("0 feature(s) while a minimum of 1 is required", name="X")
+        raise WrongFeatures(f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required.", name="X")
     shown = [name if isinstance(name, str) else f"x{place}" for place, name in enumerate(names)]
     found = dict(zip(shown, columns, strict=True))
     if len(found) < len(columns):
@@ -367,9 +370,14 @@ def columns_of(X: Any) -> dict[str, Any]:
 
 def _array_of(X: Any) -> NDArray[Any]:
     """Return X as an array; lists as one of objects, so that their values decide no kind."""
-    if isinstance(X, np.ndarray):
-        return X
-    return np.asarray(X) if hasattr(X, "__array__") else np.array(X, dtype=object)
+    if issparse(X):
+        raise WrongFeatures("sparse rows are not supported; pass X.toarray()", name="X")
+    found = X if isinstance(X, np.ndarray) else None
+    if found is None:
+        found = np.asarray(X) if hasattr(X, "__array__") else np.array(X, dtype=object)
+    if found.dtype.kind == "c":
+        raise WrongFeatures("Complex data not supported", name="X")
+    return found
 
 
 def _names_in(X: Any) -> list[str] | None:
@@ -382,9 +390,14 @@ def _names_in(X: Any) -> list[str] | None:
 
 def _one_column(y: Any) -> Any:
     """Return y as one column; an array of shape (n, 1) is one."""
+    if hasattr(y, "__array__") and type(y).__module__.partition(".")[0] not in MODULES:
+        y = y if isinstance(y, np.ndarray) else np.asarray(y)
     shape: tuple[int, ...] = getattr(y, "shape", (0,))
     if len(shape) == 2 and shape[1] == 1:
+        warnings.warn("A column-vector y was passed when a 1d array was expected", DataConversionWarning, stacklevel=4)
         return np.asarray(y)[:, 0]
+    if getattr(getattr(y, "dtype", None), "kind", "") == "c":
+        raise WrongFeatures("Complex data not supported", name="y")
     if len(shape) != 1:
         raise WrongFeatures("y should be a 1d array, one value for each row of X", name="y")
     return y

@@ -144,7 +144,8 @@ class _NaiveBayes(PrivateClassifier):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most likely class of each row; values beyond bounds are clamped, as in the training."""
-        return np.asarray(self.classes_[np.argmax(self._likelihoods(X), axis=1)])
+        most_likely = np.argmax(self._likelihoods(X), axis=1)
+        return np.asarray(self.classes_[most_likely])
 
 
 class GaussianNB(_NaiveBayes):

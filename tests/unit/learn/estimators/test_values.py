@@ -95,9 +95,7 @@ def test_clusters() -> None:
     assert not hasattr(ours, "labels_")
 
 
-@pytest.mark.parametrize(
-    "make", [learn.StandardScaler, learn.PCA, learn.KBinsDiscretizer, learn.KernelDensity, learn.KMeans]
-)
+@pytest.mark.parametrize("name", ["StandardScaler", "PCA", "KBinsDiscretizer", "KernelDensity", "KMeans"])
 def test_texts_are_no_numbers(name: str) -> None:
     with pytest.raises((WrongKind, NotBounded)):
         getattr(learn, name)(bounds=BOUNDS).fit(ROWS)
