@@ -11,6 +11,7 @@ import math
 import shlex
 from typing import Final, Literal
 
+from tacit.accounting.closed_forms import pure_epsilon
 from tacit.accounting.conversions import Cost
 from tacit.ledger.permits import Scope
 from tacit.ledger.rows import ScopeRow
@@ -67,6 +68,16 @@ def not_priced(
 ) -> NotPriced:
     """Return the error for an event that no account of the budget has a price for."""
     whose = f" of {scope}" if scope else ""
+    pure = pure_epsilon(event)
+    if math.isfinite(pure):  # it has a price, which is beyond all amounts
+        whole = refusal(Cost(pure, 0.0, math.inf), remaining, scope)
+        return NotPriced(
+            f"no budget can pay so much: {whole.message}",
+            asked=asked,
+            remaining=remaining,
+            fits=whole.fits,
+            scope=str(scope),
+        )
     way_out = (
         f"use noise that is purely private, such as Laplace, or {to_delta or 'a budget with delta above 0'}"
         if filter_name == "pure"

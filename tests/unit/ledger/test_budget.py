@@ -101,6 +101,13 @@ def test_a_refusal_when_nothing_is_left_says_so() -> None:
     assert refused.value.fits is None
 
 
+@pytest.mark.parametrize("caps", [{}, {"delta": 1e-6}, {"delta": 1e-6, "filter": "renyi", "order": 16}])
+def test_an_epsilon_beyond_all_amounts_is_refused_with_what_would_fit(caps: dict[str, Any]) -> None:
+    sentence = r"no budget can pay so much: asked for epsilon 1e300, 5 is left; epsilon=5 would fit"
+    with pytest.raises(NotPriced, match=sentence):
+        Budget(epsilon=5.0, **caps).charge(events.Laplace(1e300))
+
+
 def test_an_event_without_a_price_is_refused_with_a_way_out() -> None:
     with pytest.raises(NotPriced, match="no price for a gaussian event; use noise that is purely private") as refused:
         Budget(epsilon=1.0).charge(events.Gaussian(5))
