@@ -40,6 +40,8 @@ SIMULATED: Final = 400
 FALSE_ALARMS: Final = 1e-4
 """The rate of each of two tests at which answers with independent noise of mean 0 are taken for answers to others."""
 
+DOUBT: Final = "the answers do not fit the truth that was handed over"
+
 Guess = Callable[[Numbers], Mask]
 """Guesses the secrets from the answers to questions."""
 Count = Callable[[Mask], Numbers]
@@ -127,12 +129,16 @@ def doubt_about(interface: Interface, setting: Setting, estimates: Numbers, trut
     secret are greater by 1 than those of people without, within their own spread (Welch's t-test). An interface whose
     answers do not depend on who is asked about fails the second: it cannot be told from one that is asked wrongly.
     """
-    doubt = "the answers do not fit the truth that was handed over"
     each = interface.epsilon_each
     if each is None and setting.claim is not None and setting.claim.epsilon:
         each = setting.claim.epsilon / interface.asked
     if each and abs(everybody - interface.truth.sum()) > 0.5 + math.log(1 / FALSE_ALARMS) / each:
-        return doubt
+        return DOUBT
+    return doubt_about_people(estimates, truth)
+
+
+def doubt_about_people(estimates: Numbers, truth: Mask) -> str:
+    """Return why estimates of secrets cannot be about people with these secrets, or nothing."""
     ones, others = estimates[truth], estimates[~truth]
     if min(len(ones), len(others)) < 2:
         return ""
@@ -140,9 +146,21 @@ def doubt_about(interface: Interface, setting: Setting, estimates: Numbers, trut
     parts = np.array([ones.var(ddof=1) / len(ones), others.var(ddof=1) / len(others)])
     error = math.sqrt(parts.sum())
     if error < 1e-9 * (1 + abs(gap)):
-        return doubt if abs(gap - 1) > 1e-6 else ""
+        return DOUBT if abs(gap - 1) > 1e-6 else ""
     freedom = parts.sum() ** 2 / (parts**2 / (np.array([len(ones), len(others)]) - 1)).sum()
-    return doubt if abs(gap - 1) > float(stats.t.isf(FALSE_ALARMS / 2, freedom)) * error else ""
+    return DOUBT if abs(gap - 1) > float(stats.t.isf(FALSE_ALARMS / 2, freedom)) * error else ""
+
+
+def doubt_about_total(interface: Interface, answers: Numbers, slack: float) -> str:
+    """Return why answers cannot all be the count of everybody with the secret, give or take `slack`, or nothing.
+
+    Their mean is compared with the truth within its own error (Student's t-test).
+    """
+    if len(answers) < 2:
+        return ""
+    error = float(answers.std(ddof=1)) / math.sqrt(len(answers))
+    far = slack + float(stats.t.isf(FALSE_ALARMS / 2, len(answers) - 1)) * error
+    return DOUBT if abs(float(answers.mean()) - interface.truth.sum()) > far + 1e-6 else ""
 
 
 def twins(interface: Interface, count: Count, setting: Setting, guess: Guess) -> tuple[Mask, tuple[Mask, Mask]]:

@@ -14,12 +14,12 @@ from typing import Any, Final
 import numpy as np
 
 from tacit.attack.confidence import clopper_pearson, epsilon_of_counts
-from tacit.attack.finding import Measurement, Power, ThreatModel
+from tacit.attack.finding import Measurement, Power, RocPoint, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.mechanism_audit import measure
 from tacit.attack.power import of_tests
 from tacit.attack.query_interface import Interface, QueryInterface, Question
-from tacit.attack.secret_scoring import roc
+from tacit.attack.secret_scoring import doubt_about_people, doubt_about_total, roc
 from tacit.attack.targets import DoesNotFit
 from tacit.privacy.errors import Cancelled, TacitError
 
@@ -67,19 +67,24 @@ def measure_times(target: QueryInterface, setting: Setting) -> Outcome:
     interface = target.open(setting.random, 2 * setting.scaled(*PEOPLE), 16)
     with_secret, without = _people(interface, setting)
     times: dict[bool, list[float]] = {True: [], False: []}
+    answers: dict[bool, list[float]] = {True: [], False: []}
     asked = [(True, one) for one in with_secret] + [(False, one) for one in without]
     for index in setting.random.permutation(len(asked)):
         value, person = asked[index]
         begun_s = time.perf_counter()
-        if interface.count(_one(target, person, _only(target, person))) is None:
+        answer = interface.count(_one(target, person, _only(target, person)))
+        if answer is None:
             break
         times[value].append(time.perf_counter() - begun_s)
+        answers[value].append(answer)
     ones, others = np.array(times[True]), np.array(times[False])
     if min(len(ones), len(others)) < 4:
         raise DoesNotFit("the interface answered too few queries", name="target", refused=interface.refused)
     found = measure(ones, others, 0.0, setting.confidence)
+    secrets = np.arange(len(ones) + len(others)) < len(ones)
+    doubt = doubt_about_people(np.array(answers[True] + answers[False]), secrets)
     points = roc(ones, others, setting)
-    return _outcome(interface, setting, found.hits, found.alarms, "how long answers take", points, {})
+    return _outcome(interface, setting, found.hits, found.alarms, "how long answers take", doubt, points)
 
 
 @attack(
@@ -101,11 +106,12 @@ def provoke_errors(target: QueryInterface, setting: Setting) -> Outcome:
     interface.ends_at_refusal = False
     with_secret, without = _people(interface, setting)
     kinds: dict[str, int] = {}
+    answers: list[float] = []
 
     def fails(provoked: str, person: int) -> bool | None:
         condition = provoked.format(person=_only(target, person), secret=target.secret)
         question = Question(np.ones(target.people, dtype=bool), condition, is_written=True)
-        kind = _outcome_class(interface, question)
+        kind = _outcome_class(interface, question, answers)
         if kind is not None:
             kinds[kind] = kinds.get(kind, 0) + 1
         return None if kind is None else kind != ANSWERED
@@ -122,16 +128,17 @@ def provoke_errors(target: QueryInterface, setting: Setting) -> Outcome:
     hits, alarms = (np.array(outcomes[value]) for value in (True, False))
     if min(len(hits), len(alarms)) < 3 or ANSWERED not in kinds:
         raise DoesNotFit("the interface answered too few queries", name="target", refused=interface.refused)
-    return _outcome(interface, setting, hits, alarms, "whether a query fails", (), {"outcomes": kinds})
+    doubt = doubt_about_total(interface, np.array(answers), slack=1.0)  # the one person's row may be left out
+    return _outcome(interface, setting, hits, alarms, "whether a query fails", doubt, outcomes=kinds)
 
 
 ANSWERED: Final = "answered"
 
 
-def _outcome_class(interface: Interface, question: Question) -> str | None:
+def _outcome_class(interface: Interface, question: Question, answers: list[float]) -> str | None:
     """Return how a question ends: answered, refused, or the class of an error; None if no more can be asked."""
     try:
-        answered = interface.count(question) is not None
+        answer = interface.count(question)
     except Cancelled:
         raise
     except TacitError as error:
@@ -140,11 +147,19 @@ def _outcome_class(interface: Interface, question: Question) -> str | None:
         return type(error).__name__
     if interface.is_exhausted:
         return None
-    return ANSWERED if answered else "refused"
+    answers += [] if answer is None else [answer]
+    return "refused" if answer is None else ANSWERED
 
 
 def _outcome(
-    interface: Interface, setting: Setting, hits: Any, alarms: Any, channel: str, points: Any, details: dict[str, Any]
+    interface: Interface,
+    setting: Setting,
+    hits: Any,
+    alarms: Any,
+    channel: str,
+    doubt: str,
+    points: tuple[RocPoint, ...] = (),
+    **details: Any,
 ) -> Outcome:
     """Return the outcome of a test of people with the secret (hits) against those without (alarms)."""
     tests = (int(hits.sum()), len(hits), int(alarms.sum()), len(alarms))
@@ -178,7 +193,8 @@ def _outcome(
             "a channel that tells every secret",
             leaked,
             nothing,
-            setting.refutes(leaked),
+            setting.refutes(leaked) and not doubt,
+            doubt,
             least_epsilon=of_tests(setting.claim, confidence, len(hits), len(alarms)),
         ),
         roc=points,

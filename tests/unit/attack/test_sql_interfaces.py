@@ -206,6 +206,26 @@ def test_ids_in_another_spelling_are_no_evidence_of_privacy(name: str, whole_tab
     assert "do not fit the truth that was handed over" in found.reason
 
 
+@pytest.mark.parametrize("spelling", [str.upper, lambda one: one[7:]])
+@pytest.mark.parametrize(
+    "name", ["reconstruction", "linear_program", "differencing", "averaging", "exhaustive", "errors", "timing"]
+)
+def test_ids_of_nobody_are_no_evidence_of_privacy(name: str, spelling: Any) -> None:
+    """Ids in another case, or numbers in the place of names: every count is 0."""
+    few = 10 if name == "exhaustive" else PEOPLE
+    with duckdb.connect() as connection:
+        connection.register("visits", ROWS.assign(id=NAMES))
+        for ids, is_right in ((list(map(spelling, NAMES)), False), (NAMES, True)):
+            target = attack.QueryInterface(
+                lambda sql: connection.execute(sql).fetchone()[0],  # type: ignore[index]
+                table="visits", unit="id", secret="ill", ids=ids[:few], truth=SECRETS[:few],
+            )  # fmt: skip
+            found = attack.run(name, target, 1.0, seed=1)
+            assert found.power is not None
+            assert (found.power.doubt == "") is is_right
+            assert is_right or found.verdict == "underpowered"
+
+
 def test_the_secrets_of_other_people_are_no_evidence_of_privacy() -> None:
     others = np.random.default_rng(9).integers(0, 2, 9).astype(bool)
     target = attack.QueryInterface(lambda mask: (others & mask).sum(), truth=np.roll(others, 4))
