@@ -19,7 +19,7 @@ from tacit.privacy.errors import InvalidInput
 
 PEOPLE = 60
 SECRETS = np.random.default_rng(4).integers(0, 2, PEOPLE).astype(bool)
-FEW = {"exhaustive": 6, "linear_program": 16, "reconstruction": 16}
+FEW = {"exhaustive": 9, "linear_program": 16, "reconstruction": 16}
 """How many people attacks are run on that take long."""
 ROWS = pd.DataFrame({"id": range(PEOPLE), "ill": SECRETS})
 
