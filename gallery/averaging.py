@@ -83,7 +83,7 @@ def run(small: bool) -> Exhibit:
             line(curve, **COMPARISON),
             line([(2, most), (200, most)], **LIMIT),
             dots(open_),
-            label(open_[4], f"noise between -{NOISE} and {NOISE}, drawn anew", align="right", dx=-14, dy=-10),
+            label(open_[4], f"noise between -{NOISE} and {NOISE}, drawn anew", align="left", dx=12, dy=0),
             line(private, strokeWidth=1.5),
             on_tacit(private),
             label((20, 0.37), f"tacit, epsilon 1 for each guess, {guesses} in all", align="center"),

@@ -76,7 +76,7 @@ def run(small: bool) -> Exhibit:
             line(curve, **COMPARISON),
             dots(points),
             on_tacit([tacits]),
-            label(tacits, f"tacit, epsilon 1 in all ({asked} people)", align="right", dx=40, dy=-20),
+            label(tacits, f"tacit, epsilon 1 in all ({asked} people)", align="right", dx=40, dy=24),
         ],
     )
     return Exhibit(TITLE, rows, {"dinur_nissim_decoding": spec})
