@@ -171,8 +171,8 @@ def guesses_row(name: str, finding: attack.Finding, published: str = "", theory:
 
 
 SHARE: Final[Spec] = {
-    "scale": {"domain": [0.3, 1.04], "nice": False},
-    "axis": {"title": "secrets guessed right", "format": ".0%", "values": [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]},
+    "scale": {"domain": [0.0, 1.04], "nice": False},
+    "axis": {"title": "secrets guessed right", "format": ".0%", "values": [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]},
 }
 """The axis of the share of secrets that are guessed right."""
 NOISE_AXIS: Final[Spec] = {
