@@ -116,7 +116,7 @@ def private_step(name, x, y):
         optimizer.zero_grad()
         sums, _ = clipper.clipped_sums(functional.cross_entropy(model(x), y, reduction="none"), 1.0)
         for key, noisy in noise.add(sums, 1.0, 1.0).items():
-            parameters[key].grad = noisy.div_(len(x))
+            parameters[key].grad = noisy.div_(len(x)).to(parameters[key].dtype)
         optimizer.step()
 
     return step

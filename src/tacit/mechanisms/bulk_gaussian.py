@@ -71,6 +71,8 @@ DEVIATION_MAX: Final = 2**34
 """The widest noise, in steps; one number in 128 is computed again then."""
 PAIRS: Final = 1 << 14
 """Pairs that are computed together: their arrays fit into the processor's cache."""
+RELEASED_TOGETHER: Final = 1 << 17
+"""Numbers to which noise is added together, for the same reason."""
 MORE_BITS: Final = 192
 DIGITS: Final = 90
 PI: Final = Decimal(
@@ -251,24 +253,22 @@ def _cipher(key: bytes, nonce: int) -> Any:
 
 
 def _released(part: Tensor, noise: Floats, step: float) -> Tensor:
-    """Return a tensor rounded to the grid, with noise, in its own dtype."""
+    """Return a tensor rounded to the grid, with noise, in its own dtype; the noise is used up.
+
+    A power of two is multiplied and whole numbers are rounded to without error, in float32 as well.
+    """
     import torch
 
-    held = part.detach().cpu()
-    values: NDArray[Any] = (held if held.dtype in (torch.float32, torch.float64) else held.double()).numpy().ravel()
-    released, work = np.empty_like(values), np.empty(min(values.size, 2 * PAIRS))
-    for start in range(0, values.size, 2 * PAIRS):
-        chunk = slice(start, start + 2 * PAIRS)
-        steps = work[: values[chunk].size]
-        np.copyto(steps, values[chunk])
-        steps *= 1 / step
-        np.rint(steps, out=steps)
-        steps += noise[chunk]
-        steps *= step
-        released[chunk] = steps
-    if not np.isfinite(released.sum(dtype=np.float64)):
+    held = part.detach().flatten().cpu()
+    if held.dtype != torch.float32 or not 2.0**-60 < step < 2.0**60:
+        held = held.double()
+    steps = torch.from_numpy(noise)
+    for start in range(0, held.numel(), RELEASED_TOGETHER):
+        chunk = slice(start, start + RELEASED_TOGETHER)
+        steps[chunk].add_(held[chunk].mul(1 / step).round_())
+    if not math.isfinite(steps.sum().item()):
         raise NotFinite("sums must be finite", name="sums")
-    return torch.from_numpy(released.reshape(part.shape)).to(part.device, part.dtype)
+    return steps.to(held.dtype).mul_(step).to(part.device, part.dtype).view(part.shape)
 
 
 def _make(source: RandomSource, exact: bool) -> BulkGaussian:
