@@ -135,12 +135,11 @@ def make_private(
     place = None if checkpoint is None else Path(checkpoint)
     stated = {
         "clipping": clipping,
-        "physical_batch_size": _at_least_one("physical_batch_size", physical_batch_size),
+        "physical_batch_size": _rows_per_chunk(physical_batch_size, len(parts.rows) * views),
         "views": views,
         "average": None if average is None else float(inside_unit_interval("average", average)),
         "canaries": (CANARIES if audit else 0) if isinstance(audit, bool) else whole("audit", audit, at_least=20),
     }
-    _check_chunks(len(parts.rows) * views, physical_batch_size)
     total, expected = parts.processes.total(parts.units.count), _batch_size(batch_size, loader)
     clipper = PerSampleClipper(model, clipping)
 
@@ -198,12 +197,14 @@ def _at_least_one(name: str, value: Any) -> int | None:
     return None if value is None else whole(name, value)
 
 
-def _check_chunks(rows: int, physical_batch_size: int | None) -> None:
-    if physical_batch_size is not None and rows > CHUNKS_MAX // 2 * physical_batch_size:
+def _rows_per_chunk(physical_batch_size: int | None, rows: int) -> int | None:
+    found = _at_least_one("physical_batch_size", physical_batch_size)
+    if found is not None and rows > CHUNKS_MAX // 2 * found:
         raise TooLarge(
             f"a batch of all rows must have at most {CHUNKS_MAX // 2:,} chunks; use a larger physical_batch_size",
             name="physical_batch_size",
         )
+    return found
 
 
 def _check_combination(clip: Any, clipping: Any, views: int, loader: Any) -> None:

@@ -227,6 +227,7 @@ BAD: list[dict[str, Any]] = [
     {"noise_multiplier": 1.0, "epsilon": 1.0},
     {"clipping": "none"},
     {"physical_batch_size": 0},
+    {"physical_batch_size": 1, "data": (torch.ones(2**14 + 1, 4), torch.ones(2**14 + 1))},
     {"augment": 0},
     {"average": 1.5},
     {"audit": 3},
