@@ -89,7 +89,7 @@ def run(small: bool) -> Exhibit:
             dots(points),
             label(points[-2], "sticky noise", align="left", dx=10, dy=-8),
             on_tacit([tacits]),
-            label(tacits, f"tacit, epsilon 1 in all ({asked} people)", align="right", dx=40, dy=24),
+            label(tacits, f"tacit, epsilon 1 in all ({asked} people)", align="right", dx=40, dy=-22),
         ],
     )
     return Exhibit(TITLE, rows, {"diffix_query": spec})
