@@ -6,7 +6,9 @@ each cluster. A row is in one cluster, so a unit moves the counts by at most `ro
 by that times its reach, in L1 and in L2. All rounds have the same noise and are composed (DPLloyd: Blum, Dwork,
 McSherry, Nissim 2005; division of the budget over counts and sums: Su, Cao, Li, Bertino, Jin 2016).
 
-Centres start far from one another and from the bounds (sphere packing, Su et al.), chosen without data.
+Up to three columns, the rounds start from the clusters of noisy counts on a grid, each row being in one cell of it (the
+hybrid of Su et al.): these are found from what is released, with as many starts as it takes, at no further cost. With
+more columns, centres start far from one another and from the bounds (sphere packing, Su et al.), without data.
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 
 from tacit.learn.estimators.base import ModelColumns, PrivateEstimator
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, deviation, require_numbers
-from tacit.measuring.allocation import Allocation, Noise, noises
+from tacit.measuring.allocation import Allocation, Noise
 from tacit.measuring.moments import SQUARE_STEPS
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy.errors import TooLarge
 from tacit.privacy.events import Event, composed
 from tacit.privacy.numbers import whole
 from tacit.stats.preparation import StatisticInputs
-from tacit.stats.rows import ColumnSteps, NearestCut, Rows, Term
+from tacit.stats.rows import ColumnSteps, Cut, NearestCut, Rows, Term, cell_count
 from tacit.stats.statistic import Noisy, noise_in_words
 
 CLUSTERS_MAX: Final = 256
@@ -39,6 +41,18 @@ SPREAD: Final = 0.225
 TRIES: Final = 64
 """Points that are tried for each centre before the packing radius is reduced."""
 
+GRID_CELLS: Final = 400
+GRID_COLUMNS_MAX: Final = 3
+"""The number of cells of the grid, about, and the greatest number of columns that has one."""
+
+GRID_WEIGHT: Final = 1.5
+"""The weight of the grid in the budget beside 1 for each round."""
+
+CLEAR: Final = 2.0
+"""Counts of the grid below this many standard deviations of their noise are taken as 0."""
+
+STARTS: Final = 20
+ROUNDS_OF_START: Final = 20
 FINE: Final = 2**20
 """Steps of the widest bounds in which distances are computed."""
 
@@ -48,62 +62,92 @@ class Lloyd(ModelPlan):
     """Rounds of noisy counts and sums by the nearest centre."""
 
     start: tuple[tuple[float, ...], ...]
-    """The first centres, in encoded columns."""
-    rounds: int
+    """Centres that are far from one another, in encoded columns."""
+    grid: tuple[Cut, ...]
+    """The cells of the counts from which rounds start; none with many columns."""
     noises: tuple[Noise, ...]
-    """The noise of the counts, and of the sums of each column, in every round."""
+    """The noise of the grid, if there is one; then in each round that of the counts and of the sums of each column."""
 
     @classmethod
-    def of(cls, features: Features, allocation: Allocation, start: Floats, rounds: int) -> Lloyd:
-        """Return the rounds with their noise."""
+    def of(cls, features: Features, grid: tuple[Cut, ...], allocation: Allocation, start: Floats, rounds: int) -> Lloyd:
+        """Return the grid and the rounds with their noise."""
         scales = require_numbers(features)
-        weights = [(4 * len(scales) * SPREAD**2) ** (1 / 3), *[1.0] * len(scales)]
-        moved = [allocation.row_sensitivity * reach for reach in (1, *(max(1, scale.reach) for scale in scales))]
-        made = noises(allocation.divided(*weights), weights, [(one, one) for one in moved], times=rounds)
+        each = [(4 * len(scales) * SPREAD**2) ** (1 / 3), *[1.0] * len(scales)]
+        weights = [*([GRID_WEIGHT * sum(each)] if grid else []), *each * rounds]
+        reaches = [*([1] if grid else []), *[1, *(max(1, scale.reach) for scale in scales)] * rounds]
         label = f"{len(start)} clusters of {', '.join(features.names)}"
-        return cls(label, features, tuple(map(tuple, start.tolist())), rounds, made)
+        return cls(label, features, tuple(map(tuple, start.tolist())), grid, allocation.noises(reaches, weights))
 
     @property
     def event(self) -> Event:
-        return composed([noise.event for noise in self.noises for _ in range(self.rounds)])
+        return composed([noise.event for noise in self.noises])
+
+    @property
+    def _rounds(self) -> list[tuple[Noise, ...]]:
+        """The noises of each round."""
+        width, first = 1 + len(self.features.columns), bool(self.grid)
+        return [self.noises[place : place + width] for place in range(first, len(self.noises), width)]
 
     @property
     def lines(self) -> tuple[str, ...]:
-        scales = require_numbers(self.features)
+        rows, *others = self._rounds[0]
         sums = [
             f"sum of {scale.column} in each cluster: {noise_in_words(noise, float(scale.step))}"
-            for scale, noise in zip(scales, self.noises[1:], strict=True)
+            for scale, noise in zip(require_numbers(self.features), others, strict=True)
         ]
-        rows = f"rows in each cluster: {noise_in_words(self.noises[0])}"
-        return (f"{self.rounds} rounds of counts and sums, each of which is released", rows, *sums)
+        cells = cell_count(self.grid)
+        return (
+            *([f"rows in {cells} cells, to start from: {noise_in_words(self.noises[0])}"] if self.grid else []),
+            f"{len(self._rounds)} rounds of counts and sums, each of which is released",
+            f"rows in each cluster: {noise_in_words(rows)}",
+            *sums,
+        )
 
     def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         terms = [Term(), *(Term((scale,)) for scale in require_numbers(self.features))]
-        centres, released = np.array(self.start), []
-        for _ in range(self.rounds):
+        released = []
+        if self.grid:
+            (counts,) = rows.sums([Term()], self.grid, self.needs)
+            released.append(self.noises[0].release(counts, source=source))
+        centres = self._first(released)
+        for noises in self._rounds:
             exact = rows.sums(terms, (self._nearest(centres),), self.needs)
-            noisy = [noise.release(sums, source=source) for noise, sums in zip(self.noises, exact, strict=True)]
+            noisy = [noise.release(sums, source=source) for noise, sums in zip(noises, exact, strict=True)]
             centres = self._moved(centres, noisy)
             released += noisy
         return tuple(released)
 
     def value(self, noisy: Noisy) -> dict[str, Any]:
-        centres, width = np.array(self.start), len(self.noises)
-        for place in range(self.rounds):
-            centres = self._moved(centres, noisy[place * width : (place + 1) * width])
+        centres, width, first = self._first(noisy), 1 + len(self.features.columns), bool(self.grid)
+        for place in range(first, len(noisy), width):
+            centres = self._moved(centres, noisy[place : place + width])
         counts = np.maximum(np.asarray(noisy[-width], dtype=np.float64), 0.0)
         return {
             "cluster_centers_": centres * self.features.units + self.features.origins,
             "cluster_counts_": counts,
-            "n_iter_": self.rounds,
+            "n_iter_": len(self._rounds),
         }
+
+    def _first(self, noisy: Any) -> Floats:
+        """Return the centres of the first round: those of the cells of the grid that stand out from their noise."""
+        packed = np.array(self.start)
+        if not self.grid:
+            return packed
+        counts = np.asarray(noisy[0], dtype=np.float64)
+        places = np.argwhere(counts > CLEAR * deviation(self.noises[0]))
+        if len(places) < len(packed):
+            return packed
+        middles = [np.convolve(np.array(cut.edges, dtype=np.float64), [0.5, 0.5], "valid") for cut in self.grid]
+        points = np.stack([axis[places[:, index]] for index, axis in enumerate(middles)], axis=1)
+        found = best_clusters(points, counts[tuple(places.T)], len(packed))
+        return (found - self.features.origins) / self.features.units
 
     def _moved(self, centres: Floats, noisy: Any) -> Floats:
         """Return the noisy mean of each cluster, encoded; a cluster that may be empty stays where it is."""
         counts, *sums = (np.asarray(one, dtype=np.float64) for one in noisy)
         reaches = np.array([max(1, scale.reach) for scale in require_numbers(self.features)])
         means = np.clip(np.array(sums).T / np.maximum(counts, 1.0)[:, None] / reaches, -1.0, 1.0)
-        return np.where((counts > deviation(self.noises[0]))[:, None], means, centres)
+        return np.where((counts > deviation(self._rounds[0][0]))[:, None], means, centres)
 
     def _nearest(self, centres: Floats) -> NearestCut:
         """Return the clusters of encoded centres: distances are in the units of the columns, in one fine step."""
@@ -119,6 +163,26 @@ def _with_step(scale: ColumnSteps, step: Fraction) -> ColumnSteps:
     """Return the same bounds in another step."""
     made = replace(scale, step=step, shift=0)
     return replace(made, shift=(made.low + made.high) // 2)
+
+
+def best_clusters(points: Floats, weights: Floats, count: int) -> Floats:
+    """Return the best of several k-means of weighted points, from starts far apart (k-means++) with a fixed seed."""
+    random, best, least = np.random.default_rng(0), points[:count], np.inf
+    for _ in range(STARTS):
+        centres = points[[random.choice(len(points), p=weights / weights.sum())]]
+        while len(centres) < count:
+            nearest = np.square(points[:, None] - centres).sum(axis=2).min(axis=1) * weights
+            shares = nearest / nearest.sum() if nearest.sum() > 0 else weights / weights.sum()
+            centres = np.concatenate([centres, points[[random.choice(len(points), p=shares)]]])
+        for _ in range(ROUNDS_OF_START):
+            distances = np.square(points[:, None] - centres).sum(axis=2)
+            chosen = (np.argmin(distances, axis=1)[:, None] == np.arange(count)) * weights[:, None]
+            total = chosen.sum(axis=0)[:, None]
+            centres = np.where(total > 0, chosen.T @ points / np.maximum(total, 1e-12), centres)
+        inertia = float((np.square(points[:, None] - centres).sum(axis=2).min(axis=1) * weights).sum())
+        if inertia < least:
+            best, least = centres, inertia
+    return best
 
 
 def packed_centres(count: int, width: int, seed: object) -> Floats:
@@ -157,7 +221,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         budget: Any = None,
         bounds: Any = None,
         rows_per_unit: Any = None,
-        max_iter: int = 5,
+        max_iter: int = 3,
         random_state: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -174,8 +238,16 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         clusters, rounds = whole("n_clusters", self.n_clusters), whole("max_iter", self.max_iter)
         if clusters > CLUSTERS_MAX or rounds > ROUNDS_MAX:
             raise TooLarge(f"there are at most {CLUSTERS_MAX} clusters and {ROUNDS_MAX} rounds", name="n_clusters")
-        start = packed_centres(clusters, len(columns.features), self.random_state)
-        return Lloyd.of(features, inputs.allocation, start, rounds)
+        size = len(columns.features)
+        grid: tuple[Cut, ...] = ()
+        if size <= GRID_COLUMNS_MAX:
+            cells = max(2, round(GRID_CELLS ** (1 / size)))
+            grid = tuple(
+                Cut(scale.column, edges=tuple(np.linspace(scale.lower, scale.upper, cells + 1).tolist()))
+                for scale in require_numbers(features)
+            )
+        start = packed_centres(clusters, size, self.random_state)
+        return Lloyd.of(features, grid, inputs.allocation, start, rounds)
 
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> NDArray[np.int64]:
         """Fit, and return the cluster of each row; the clusters of private rows are as private as they are."""

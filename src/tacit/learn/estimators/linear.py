@@ -23,8 +23,9 @@ from tacit.stats.preparation import StatisticInputs
 from tacit.stats.rows import ColumnSteps, Rows
 from tacit.stats.statistic import Noisy
 
-RIDGE: Final = 1.0
-"""The ridge in spectral norms of the noise of the covariance."""
+RIDGE: Final = 3.0
+"""The least eigenvalue in spectral norms of the noise of the covariance. On generated rows (20,000 of 8 columns, other
+seeds than the benchmark's) R squared at epsilon 0.3 is 0.24, beside -0.14 with 1, and the same from epsilon 1 on."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import islice
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -26,7 +26,7 @@ from tacit.privacy.errors import InvalidInput, NotBounded
 from tacit.privacy.events import Event, composed
 from tacit.privacy.numbers import whole
 from tacit.stats.cells import Partition
-from tacit.stats.count_tree import NoisyTree
+from tacit.stats.count_tree import NoisyTree, level_sizes
 from tacit.stats.moments import SPREAD_WEIGHTS, label_of, square
 from tacit.stats.preparation import StatisticInputs
 from tacit.stats.quantiles import SHARE_STEPS, TreeQuantiles
@@ -201,14 +201,24 @@ class KBinsDiscretizer(TransformerMixin, PrivateEstimator):  # type: ignore[misc
         if self.strategy == "uniform":
             return BinEdges(label, features, (), bins)
         shares = tuple(round(place / bins * SHARE_STEPS) / SHARE_STEPS for place in range(1, bins))
-        parts = inputs.allocation.divided(*[1.0] * len(columns.features))
-        return BinEdges(label, features, tuple(map(partial(self._tree, inputs, shares), columns.features, parts)), bins)
-
-    def _tree(self, inputs: StatisticInputs, shares: tuple[float, ...], name: str, part: Allocation) -> TreeQuantiles:
-        limits = inputs.bounds(name, self._stated_bounds_of(inputs, name))
-        cells = Partition.of(inputs.name(name), inputs.kind(name), limits, QUANTILE_CELLS, even=inputs.learns(name))
-        tree = NoisyTree.of(cells, part)
-        return TreeQuantiles(f"quantiles of {inputs.name(name)}", cells, shares, (), is_single=False, tree=tree)
+        cells = [
+            Partition.of(
+                inputs.name(name),
+                inputs.kind(name),
+                inputs.bounds(name, self._stated_bounds_of(inputs, name)),
+                QUANTILE_CELLS,
+                even=inputs.learns(name),
+            )
+            for name in columns.features
+        ]
+        levels = [len(level_sizes(one.count)) for one in cells]
+        noises = iter(inputs.allocation.noises([1] * sum(levels)))
+        trees = [NoisyTree(one, tuple(islice(noises, count))) for one, count in zip(cells, levels, strict=True)]
+        quantiles = tuple(
+            TreeQuantiles(f"quantiles of {tree.cells.column}", tree.cells, shares, (), is_single=False, tree=tree)
+            for tree in trees
+        )
+        return BinEdges(label, features, quantiles, bins)
 
     def _take_prepared(self, prepared: PreparedStatistic, names: Sequence[str] | None, *, is_alone: bool) -> Self:
         if self.strategy != "uniform":
