@@ -52,10 +52,10 @@ def run(quick: bool) -> Iterator[Result]:
         sets["Adult"] = lambda _seed: (train, test)
     for name, rows in sets.items():
         private, plain = SCORES[name], PLAIN[name]
-        exact = [plain(*rows(seed)) for seed in (seeds if name == "generated" else [0])]
+        exact = [plain(rows(seed)) for seed in (seeds if name == "generated" else [0])]
         others = _peer(name, [rows(seed) for seed in seeds])
         for epsilon in EPSILONS:
-            found = [private(*rows(seed), epsilon, seed) for seed in seeds]
+            found = [private(rows(seed), epsilon, seed) for seed in seeds]
             for figure in found[0]:
                 values = [one[figure] for one in found]
                 their = [one[figure] for one in others[epsilon] if figure in one]
@@ -96,7 +96,8 @@ def generated(seed: int) -> tuple[Mapping[str, Floats], Mapping[str, Floats]]:
     return found[0], found[1]
 
 
-def _generated_scores(train: Any, test: Any, epsilon: float, seed: int) -> Scores:
+def _generated_scores(rows: Any, epsilon: float, seed: int) -> Scores:
+    train, test = rows
     regression = learn.LinearRegression(epsilon=epsilon, bounds=(-1, 1), target_bounds=(-2, 2))
     components = learn.PCA(2, epsilon=epsilon, bounds=(-3, 3)).fit(train["mixed"])
     clusters = learn.KMeans(4, epsilon=epsilon, bounds=(-1, 1), random_state=seed).fit(train["points"])
@@ -109,7 +110,8 @@ def _generated_scores(train: Any, test: Any, epsilon: float, seed: int) -> Score
     }
 
 
-def _plain_generated(train: Any, test: Any) -> Scores:
+def _plain_generated(rows: Any) -> Scores:
+    train, test = rows
     model = linear_model.LinearRegression().fit(train["rows"], train["target"])
     return {
         "LinearRegression, 8 features": model.score(test["rows"], test["target"]),
@@ -158,10 +160,11 @@ def _categories() -> dict[str, list[str]]:
     return {name: listed.split(", ") for name, listed in found.items()}
 
 
-def _adult_scores(train: pd.DataFrame, test: pd.DataFrame, epsilon: float, _seed: int) -> Scores:
+def _adult_scores(rows: Any, epsilon: float, _seed: int) -> Scores:
+    train, test = rows
     numbers, listed, labels, truth = list(BOUNDS), list(NOMINAL), _labels(train), _labels(test)
     stated: dict[str, Any] = {"epsilon": epsilon, "bounds": BOUNDS}
-    named = {"categories": _categories(), "classes": CLASSES}
+    named: dict[str, Any] = {"categories": _categories(), "classes": CLASSES}
     scaler = learn.StandardScaler(**stated).fit(train[numbers])
     bins = learn.KBinsDiscretizer(5, epsilon=epsilon, bounds=BOUNDS["age"], encode="ordinal").fit(train[["age"]])
     density = learn.KernelDensity(epsilon=epsilon, bounds=BOUNDS["age"]).fit(train[["age"]])
@@ -182,7 +185,8 @@ def _adult_scores(train: pd.DataFrame, test: pd.DataFrame, epsilon: float, _seed
     }
 
 
-def _plain_adult(train: pd.DataFrame, test: pd.DataFrame) -> Scores:
+def _plain_adult(rows: Any) -> Scores:
+    train, test = rows
     numbers, listed, labels, truth = list(BOUNDS), list(NOMINAL), _labels(train), _labels(test)
     encoder = OrdinalEncoder().fit(train[listed])
     categorical = naive_bayes.CategoricalNB().fit(encoder.transform(train[listed]), labels)
@@ -218,7 +222,7 @@ def _peer(name: str, runs: list[tuple[Any, Any]]) -> dict[float, list[Scores]]:
     with tempfile.TemporaryDirectory() as folder:
         paths = []
         for place, (train, test) in enumerate(runs):
-            arrays = {}
+            arrays: dict[str, Any] = {}
             for part, rows in (("train", train), ("test", test)):
                 if isinstance(rows, pd.DataFrame):
                     rows = {"numbers": rows[list(BOUNDS)].to_numpy(float), "labels": _labels(rows) == CLASSES[1]}
@@ -232,8 +236,8 @@ def _peer(name: str, runs: list[tuple[Any, Any]]) -> dict[float, list[Scores]]:
     return none if found is None else {float(key): scores for key, scores in found["scores"].items()}
 
 
-SCORES: Final[Mapping[str, Callable[[Any, Any, float, int], Scores]]] = {
+SCORES: Final[Mapping[str, Callable[[Any, float, int], Scores]]] = {
     "generated": _generated_scores,
     "Adult": _adult_scores,
 }
-PLAIN: Final[Mapping[str, Callable[[Any, Any], Scores]]] = {"generated": _plain_generated, "Adult": _plain_adult}
+PLAIN: Final[Mapping[str, Callable[[Any], Scores]]] = {"generated": _plain_generated, "Adult": _plain_adult}

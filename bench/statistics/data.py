@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tacit import Budget, stats
 from tacit.stats.array_sums import ArrayRows, read_arrays
-from tacit.stats.rows import Cut, Term
+from tacit.stats.rows import Partitioning, Term
 from tacit.stats.statistic import StatisticPlan
 
 SHAPES: Final = ("normal", "skewed", "heavy-tailed", "whole numbers")
@@ -111,7 +111,9 @@ class Added(ArrayRows):
         super().__init__(read_arrays(columns)[0])
         self._known: dict[str, NDArray[np.int64]] = {}
 
-    def sums(self, terms: Sequence[Term], by: Sequence[Cut] = (), needs: Sequence[str] = ()) -> NDArray[np.int64]:
+    def sums(
+        self, terms: Sequence[Term], by: Sequence[Partitioning] = (), needs: Sequence[str] = ()
+    ) -> NDArray[np.int64]:
         """Return each term added up in each cell."""
         key = f"{terms!r} {by!r} {needs!r}"
         if key not in self._known:

@@ -260,7 +260,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return the nearest centre of each row."""
-        return np.argmin(self.transform(X), axis=1)
+        return np.asarray(np.argmin(self.transform(X), axis=1))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the sum of squared distances of rows to their centres."""

@@ -91,7 +91,7 @@ class GridCounts(ModelPlan):
         if self.bandwidth is not None:
             return np.full(len(widths), self.bandwidth)
         spread = np.sqrt(np.maximum(weights @ (points - weights @ points) ** 2, 0.0))
-        return np.maximum(spread * max(rows, 1.0) ** (-1 / (len(widths) + 4)), widths / 2)
+        return np.asarray(np.maximum(spread * max(rows, 1.0) ** (-1 / (len(widths) + 4)), widths / 2))
 
 
 class KernelDensity(DensityMixin, PrivateEstimator):  # type: ignore[misc]
@@ -151,7 +151,7 @@ class KernelDensity(DensityMixin, PrivateEstimator):  # type: ignore[misc]
             here = slice(start, start + CHUNK)
             distances = (values[here, None, :] - self.centres_[None]) / self.bandwidth_
             found[here] = np.logaddexp.reduce(weights - 0.5 * np.square(distances).sum(axis=2), axis=1)
-        return found - constant
+        return np.asarray(found - constant)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the logarithm of the density of all rows together."""
