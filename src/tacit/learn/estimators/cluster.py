@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
 
 from tacit.learn.estimators.base import ModelColumns, PrivateEstimator
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, deviation, require_numbers
@@ -167,13 +168,13 @@ def _with_step(scale: ColumnSteps, step: Fraction) -> ColumnSteps:
 
 def best_clusters(points: Floats, weights: Floats, count: int) -> Floats:
     """Return the best of several k-means of weighted points, from starts far apart (k-means++) with a fixed seed."""
-    random, best, least = np.random.default_rng(0), points[:count], np.inf
+    generator, best, least = check_random_state(0), points[:count], np.inf
     for _ in range(STARTS):
-        centres = points[[random.choice(len(points), p=weights / weights.sum())]]
+        centres = points[[generator.choice(len(points), p=weights / weights.sum())]]
         while len(centres) < count:
             nearest = np.square(points[:, None] - centres).sum(axis=2).min(axis=1) * weights
             shares = nearest / nearest.sum() if nearest.sum() > 0 else weights / weights.sum()
-            centres = np.concatenate([centres, points[[random.choice(len(points), p=shares)]]])
+            centres = np.concatenate([centres, points[[generator.choice(len(points), p=shares)]]])
         for _ in range(ROUNDS_OF_START):
             distances = np.square(points[:, None] - centres).sum(axis=2)
             chosen = (np.argmin(distances, axis=1)[:, None] == np.arange(count)) * weights[:, None]
@@ -188,14 +189,15 @@ def best_clusters(points: Floats, weights: Floats, count: int) -> Floats:
 def packed_centres(count: int, width: int, seed: object) -> Floats:
     """Return points in the cube from -1 to 1 that are about as far from one another and from its faces as they can be.
 
-    The radius of the spheres is halved in steps until that many of them fit (Su et al. 2016).
+    The radius of the spheres is reduced until that many of them fit (Su et al. 2016). Their seed is public: it decides
+    where clusters start, and no noise.
     """
-    random = np.random.default_rng(0 if seed is None else whole("random_state", seed, at_least=0))
+    generator = check_random_state(0 if seed is None else whole("random_state", seed, at_least=0) % 2**32)
     radius = 1.0
     while True:
         found: list[NDArray[np.float64]] = []
         for _ in range(count):
-            tried = random.uniform(radius - 1, 1 - radius, (TRIES, width))
+            tried = generator.uniform(radius - 1, 1 - radius, (TRIES, width))
             far = [np.linalg.norm(tried - one, axis=1) >= 2 * radius for one in found]
             fits = np.flatnonzero(np.all(far, axis=0)) if far else np.array([0])
             if not len(fits):

@@ -160,6 +160,6 @@ class KernelDensity(DensityMixin, PrivateEstimator):  # type: ignore[misc]
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Floats:
         """Return rows drawn from the density; they cost nothing."""
         check_is_fitted(self)
-        random = check_random_state(random_state)
-        chosen = random.choice(len(self.weights_), size=whole("n_samples", n_samples), p=self.weights_)
-        return np.asarray(random.normal(self.centres_[chosen], self.bandwidth_))
+        generator = check_random_state(random_state)
+        chosen = generator.choice(len(self.weights_), size=whole("n_samples", n_samples), p=self.weights_)
+        return np.asarray(generator.normal(self.centres_[chosen], self.bandwidth_))
