@@ -173,7 +173,7 @@ class Claim:
     def words(self) -> str:
         """The claim in words."""
         if self.epsilon is None:
-            return "no claim" if self.risk is None else f"at most {self.risk:.3g} of the people at risk"
+            return "no claim" if self.risk is None else f"at most {_percent(self.risk)} of people at risk"
         return f"epsilon {self.epsilon:.6g}" + (f" at delta {self.delta:.3g}" if self.delta else "")
 
 

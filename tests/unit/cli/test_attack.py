@@ -324,7 +324,7 @@ def test_without_a_file_the_suite_attacks_this_installation(
     monkeypatch.setattr(self_audit, "_mechanisms", lambda samples: list(whole(400))[:5])
     assert run(["attack", "--suite", "ci", "--fail-on", "underpowered"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("target,attack,verdict,claimed,shown,seconds,reason\n")
+    assert out.startswith("target,attack,verdict,claimed,shown,seconds,reason,figures,assumptions\n")
     assert "Laplace on reals,floating_point,consistent,epsilon 1," in out
 
 
@@ -897,3 +897,16 @@ def test_queries_are_counted_on_a_terminal_and_not_in_a_pipe(
             assert typist.runs("attack", *words)[0] == 0
         assert (" of 20 queries" in shown.getvalue()) is is_terminal
         assert "running" not in shown.getvalue() or is_terminal
+
+
+def test_in_a_pipe_figures_and_assumptions_are_shown_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text("born,sex\n1970,F\n1971,M\n", encoding="utf-8")
+    assert run(["attack", "linkage", "rows.csv", "--on", "born,sex", "--risk", "0.05"]) == 0
+    shown = capsys.readouterr().out
+    assert "100 %" in shown
+    assert "at most 5 % of people at risk" in shown
+    assert "each record is of another person" in shown
+    assert "smallest group (k-anonymity): 1" in shown

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 EXIT_FOUND: Final = 1
 """The exit code for a finding that --fail-on names."""
 SERIOUS: Final = {"violates": ("violates",), "underpowered": ("violates", "underpowered")}
+UNFINISHED: Final = "the suite ended before all attacks were run"
 FIRST: Final = b'{"schema_version"'
 """The beginning of a line of a journal, by which a torn one is told from a file of another kind."""
 
@@ -139,7 +140,8 @@ class Report:
         be kept is written and shown all the same.
         """
         shown = [self._shown(one) for one in findings]
-        errors: list[Exception] = [*self.write(shown, failed)]
+        ended = [] if stopped is None else [Failed("suite", "all attacks", "interrupted", "", UNFINISHED, 1)]
+        errors: list[Exception] = [*self.write(shown, [*failed, *ended])]
         kept = None
         try:
             kept = None if keep is None else keep()
@@ -263,6 +265,8 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _show(screen: Screen, findings: Sequence[Finding], kept: str | None) -> None:
+    from tacit.attack.html_report import figures
+
     if screen.as_json:
         shown = {"findings": [one.to_dict() for one in findings]}
         screen.show_object(shown if kept is None else {**shown, "kept": kept})
@@ -270,21 +274,26 @@ def _show(screen: Screen, findings: Sequence[Finding], kept: str | None) -> None
     if len(findings) == 1 and screen.has_reader:
         screen.show_facts([Fact(one.label, printable(one.text), one.is_answer) for one in _facts(findings[0], kept)])
         return
-    unfit = [one for one in findings if not one.measurements]
-    if unfit:
-        names = "; ".join(f"{one.target}, {one.attack}" for one in unfit)
-        click.echo(printable(f"left out, because they do not fit their targets: {names}"), err=True)
+    for one in findings:
+        if not one.measurements:
+            refusal = str(one.details.get("refusal") or "")
+            why = one.reason.rstrip(".") + f" ({refusal})" * bool(refusal)
+            click.echo(printable(f"left out: {one.target}, {one.attack}: {why}"), err=True)
     findings = [one for one in findings if one.measurements]
-    columns = ["target", "attack", "verdict", "claimed", "shown", "seconds", "reason"]
+    columns = ["target", "attack", "verdict", "claimed", "shown", "seconds", "reason", "figures", "assumptions"]
     rows = [
-        [one.target, one.attack, str(one.verdict), claim_of(one), bound_of(one), f"{one.seconds:.1f}", one.reason]
+        [
+            *(one.target, one.attack, str(one.verdict), claim_of(one), bound_of(one), f"{one.seconds:.1f}", one.reason),
+            "; ".join(f"{measured.name}: {figures(measured)}" for measured in one.measurements),
+            "; ".join(one.assumptions),
+        ]
         for one in findings
     ]
     rows = [[printable(cell) for cell in row] for row in rows]
     if not screen.has_reader:
         screen.show_records(columns, rows)
         return
-    screen.show_records(columns[:-1], [row[:-1] for row in rows])
+    screen.show_records(columns[:6], [row[:6] for row in rows])
     for one in findings:
         if one.is_violation:
             click.echo(printable(f"{one.target}, {one.attack}: {one.reason}"))
@@ -309,5 +318,9 @@ def claim_of(one: Finding) -> str:
 
 
 def bound_of(one: Finding) -> str:
-    """Return the lower bound of a finding, or nothing."""
-    return "" if one.lower_bound is None else f"{one.lower_bound:.3g}"
+    """Return the lower bound of a finding, a share in percent, or nothing."""
+    from tacit.attack.finding import EPSILON
+
+    if one.lower_bound is None:
+        return ""
+    return f"{one.lower_bound:.3g}" if one.bounds == EPSILON else f"{100 * one.lower_bound:.3g} %"

@@ -126,7 +126,9 @@ def run_suite(screen: Screen, options: SuiteOptions, report: Report) -> None:
                 _attack(one, {finding.attack for finding in known}, settings, report, state)
         except KeyboardInterrupt as error:
             goes_on = report.files.journal is not None and not all(one.is_code for one in planned)
-            advice = "the same command goes on" if goes_on else "with --findings FILE it could be continued"
+            advice = "with --findings FILE it could be continued"
+            if report.files.journal is not None:
+                advice = "the same command goes on" if goes_on else "attacks on this installation start anew"
             done = len(state.found) + len(state.failed)
             words = [f"interrupted after {done} of {sum(map(len, fitting))} attacks", spent.words(), advice]
             stopped = KeyboardInterrupt("; ".join(filter(None, [*words, str(error)])))
