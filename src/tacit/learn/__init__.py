@@ -2,6 +2,7 @@
 
     make_private, resume, PrivateTraining, AdaptiveClip             training with clipped gradients and noise
     LinearRegression, GaussianNB, CategoricalNB, KMeans, PCA        estimators with scikit-learn's contract
+    LogisticRegression                                              likewise, by gradient descent
     StandardScaler, KBinsDiscretizer, KernelDensity                 preprocessing and densities, likewise
     PATE, PrivatePrediction, SanitisedReport                        students of private teachers, and their report
     LNMax, GNMax, ConfidentGNMax, InteractiveGNMax                  how votes of teachers are aggregated
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tacit.learn.estimators.decomposition import PCA
     from tacit.learn.estimators.density import KernelDensity
     from tacit.learn.estimators.linear import LinearRegression
+    from tacit.learn.estimators.logistic import LogisticRegression
     from tacit.learn.estimators.naive_bayes import CategoricalNB, GaussianNB
     from tacit.learn.estimators.preprocessing import KBinsDiscretizer, StandardScaler
     from tacit.learn.pate.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
@@ -42,6 +44,7 @@ __all__ = [
     "KernelDensity",
     "LNMax",
     "LinearRegression",
+    "LogisticRegression",
     "PrivatePrediction",
     "PrivateTraining",
     "SanitisedReport",
@@ -58,6 +61,7 @@ _HOMES: Final = {
     "tacit.learn.estimators.decomposition": ("PCA",),
     "tacit.learn.estimators.density": ("KernelDensity",),
     "tacit.learn.estimators.linear": ("LinearRegression",),
+    "tacit.learn.estimators.logistic": ("LogisticRegression",),
     "tacit.learn.estimators.naive_bayes": ("CategoricalNB", "GaussianNB"),
     "tacit.learn.estimators.preprocessing": ("KBinsDiscretizer", "StandardScaler"),
     "tacit.learn.pate.aggregators": ("ConfidentGNMax", "GNMax", "InteractiveGNMax", "LNMax"),

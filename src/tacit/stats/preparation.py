@@ -171,6 +171,11 @@ class StatisticInputs:
         return learning_parts(self._allocation, len(self._learning))[-1]
 
     @property
+    def is_registered(self) -> bool:
+        """Whether the columns are those of a registered table."""
+        return self._table is not None
+
+    @property
     def has_units_of_one_row(self) -> bool:
         """Whether the columns are arrays of which each row is a unit."""
         return self._table is None and self._unit is None
