@@ -14,7 +14,7 @@ Rounds, step and clip were chosen on 26,000 rows of the training split of Adult,
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -44,8 +44,9 @@ ROUNDS_MAX: Final = 1000
 class Descent:
     """The public parameters of gradient descent with momentum, by the law of the noise.
 
-    The step is `rate` over the number of features, less where the noise of the average of all rounds is above `calm`
-    for each row.
+    The step is `rate` over the number of features, which is stable for any rows, `stretch` times that for each unit of
+    length that the clip leaves out of as many features, and less where the noise of the average of all rounds is above
+    `calm` for each row.
     """
 
     rounds: int
@@ -53,6 +54,7 @@ class Descent:
     rate: float
     momentum: float
     calm: float
+    stretch: float = 0.0
 
 
 GAUSSIAN: Final = Descent(120, 1.0, 7.0, 0.9, 1.2e-3)
@@ -60,7 +62,7 @@ GAUSSIAN: Final = Descent(120, 1.0, 7.0, 0.9, 1.2e-3)
 
 def laplace_descent(epsilon: float) -> Descent:
     """Return the descent with Laplace noise: fewer rounds for a smaller epsilon."""
-    return Descent(min(60, max(4, round(24 * math.sqrt(epsilon)))), 4.0, 84.0, 0.5, 6e-3)
+    return Descent(min(60, max(4, round(24 * math.sqrt(epsilon)))), 4.0, 12.0, 0.5, 6e-3, 1.5)
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class NoisyDescent(ModelPlan):
         pure = laplace_descent(float(allocation.epsilon or 1))
         found: list[tuple[Descent, list[Measurement]]] = []
         for one, length in ((pure, 1.0 + 2 * numbers), (GAUSSIAN, math.sqrt(1 + 2 * numbers))):
-            own = Descent(rounds or one.rounds, clip or one.clip, one.rate, one.momentum, one.calm)
+            own = replace(one, rounds=rounds or one.rounds, clip=clip or one.clip)
             gradients = Measurement(1 - MOMENTS_SHARE, own.rounds, max(1, math.floor(own.clip * UNIT * RESIDUAL)))
             found.append((own, [Measurement(MOMENTS_SHARE, 1, math.ceil(length * UNIT)), gradients]))
         noises = RoundNoises.of(allocation, delta, found[0][1], found[1][1])
@@ -149,9 +151,9 @@ class NoisyDescent(ModelPlan):
 
     def _step(self, count: float) -> float:
         """Return the step of the descent, from the number of features and the noise for each row."""
-        rounds = self.descent.rounds
-        noise = deviation(self.noises.noises[1]) / (UNIT * RESIDUAL * count * math.sqrt(rounds))
-        return self.descent.rate / (1 + len(self.features.columns)) * min(1.0, self.descent.calm / noise)
+        own, features = self.descent, 1 + len(self.features.columns)
+        noise = deviation(self.noises.noises[1]) / (UNIT * RESIDUAL * count * math.sqrt(own.rounds))
+        return own.rate / features * max(1.0, own.stretch * features / own.clip) * min(1.0, own.calm / noise)
 
     def value(self, noisy: Noisy) -> dict[str, Any]:
         (means, scales), weights = self._standards(noisy[0]), np.asarray(noisy[1], dtype=np.float64)
