@@ -2,7 +2,7 @@
 
     make_private, resume, PrivateTraining, AdaptiveClip             training with clipped gradients and noise
     LinearRegression, GaussianNB, CategoricalNB, KMeans, PCA        estimators with scikit-learn's contract
-    LogisticRegression                                              likewise, by gradient descent
+    LogisticRegression, DecisionTreeClassifier, RandomForestClassifier    classifiers, likewise
     StandardScaler, KBinsDiscretizer, KernelDensity                 preprocessing and densities, likewise
     PATE, PrivatePrediction, SanitisedReport                        students of private teachers, and their report
     LNMax, GNMax, ConfidentGNMax, InteractiveGNMax                  how votes of teachers are aggregated
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tacit.learn.estimators.logistic import LogisticRegression
     from tacit.learn.estimators.naive_bayes import CategoricalNB, GaussianNB
     from tacit.learn.estimators.preprocessing import KBinsDiscretizer, StandardScaler
+    from tacit.learn.estimators.trees import DecisionTreeClassifier, RandomForestClassifier
     from tacit.learn.pate.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
     from tacit.learn.pate.report import SanitisedReport
     from tacit.learn.pate.student import PATE, PrivatePrediction
@@ -36,6 +37,7 @@ __all__ = [
     "AdaptiveClip",
     "CategoricalNB",
     "ConfidentGNMax",
+    "DecisionTreeClassifier",
     "GNMax",
     "GaussianNB",
     "InteractiveGNMax",
@@ -47,6 +49,7 @@ __all__ = [
     "LogisticRegression",
     "PrivatePrediction",
     "PrivateTraining",
+    "RandomForestClassifier",
     "SanitisedReport",
     "StandardScaler",
     "make_private",
@@ -64,6 +67,7 @@ _HOMES: Final = {
     "tacit.learn.estimators.logistic": ("LogisticRegression",),
     "tacit.learn.estimators.naive_bayes": ("CategoricalNB", "GaussianNB"),
     "tacit.learn.estimators.preprocessing": ("KBinsDiscretizer", "StandardScaler"),
+    "tacit.learn.estimators.trees": ("DecisionTreeClassifier", "RandomForestClassifier"),
     "tacit.learn.pate.aggregators": ("ConfidentGNMax", "GNMax", "InteractiveGNMax", "LNMax"),
     "tacit.learn.pate.report": ("SanitisedReport",),
     "tacit.learn.pate.student": ("PATE", "PrivatePrediction"),
