@@ -4,6 +4,7 @@
     LinearRegression, GaussianNB, CategoricalNB, KMeans, PCA        estimators with scikit-learn's contract
     LogisticRegression, DecisionTreeClassifier, RandomForestClassifier    classifiers, likewise
     StandardScaler, KBinsDiscretizer, KernelDensity                 preprocessing and densities, likewise
+    PrivateSearch                                                   private selection of hyper-parameters
     PATE, PrivatePrediction, SanitisedReport                        students of private teachers, and their report
     LNMax, GNMax, ConfidentGNMax, InteractiveGNMax                  how votes of teachers are aggregated
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tacit.learn.estimators.logistic import LogisticRegression
     from tacit.learn.estimators.naive_bayes import CategoricalNB, GaussianNB
     from tacit.learn.estimators.preprocessing import KBinsDiscretizer, StandardScaler
+    from tacit.learn.estimators.selection import PrivateSearch
     from tacit.learn.estimators.trees import DecisionTreeClassifier, RandomForestClassifier
     from tacit.learn.pate.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
     from tacit.learn.pate.report import SanitisedReport
@@ -48,6 +50,7 @@ __all__ = [
     "LinearRegression",
     "LogisticRegression",
     "PrivatePrediction",
+    "PrivateSearch",
     "PrivateTraining",
     "RandomForestClassifier",
     "SanitisedReport",
@@ -67,6 +70,7 @@ _HOMES: Final = {
     "tacit.learn.estimators.logistic": ("LogisticRegression",),
     "tacit.learn.estimators.naive_bayes": ("CategoricalNB", "GaussianNB"),
     "tacit.learn.estimators.preprocessing": ("KBinsDiscretizer", "StandardScaler"),
+    "tacit.learn.estimators.selection": ("PrivateSearch",),
     "tacit.learn.estimators.trees": ("DecisionTreeClassifier", "RandomForestClassifier"),
     "tacit.learn.pate.aggregators": ("ConfidentGNMax", "GNMax", "InteractiveGNMax", "LNMax"),
     "tacit.learn.pate.report": ("SanitisedReport",),

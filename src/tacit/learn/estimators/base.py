@@ -15,6 +15,7 @@ about an argument does; nothing of the kind depends on the rows of a registered 
 
 from __future__ import annotations
 
+import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -100,6 +101,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             raise InvalidInput("a budget has its own delta; leave delta= out", name="delta")
         options: dict[str, Any] = {"budget": self.budget, "unit": unit, "kind": self._declared_kinds(columns)}
         if self.budget is None:
+            _refuse_inside_a_search()
             options["budget"] = Budget(self.epsilon, 0.0 if self.delta is None else self.delta)
         length = len(next(iter(columns.values())))
         if not length:
@@ -366,6 +368,19 @@ def columns_of(X: Any) -> dict[str, Any]:
     if len(found) < len(columns):
         raise WrongFeatures("the columns of X must have distinct names", name="X")
     return found
+
+
+def _refuse_inside_a_search() -> None:
+    """Raise InvalidInput if the caller is a search or a cross-validation of scikit-learn."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith("sklearn.model_selection"):
+            raise InvalidInput(
+                "each fit of a search or a cross-validation would have a budget of its own, and nothing would add them "
+                "up; give the estimator budget=, from which every fit is paid, or use tacit.learn.PrivateSearch",
+                name="budget",
+            )
+        frame = frame.f_back  # type: ignore[assignment]
 
 
 def _array_of(X: Any) -> NDArray[Any]:
