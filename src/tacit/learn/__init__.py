@@ -4,6 +4,7 @@
     LinearRegression, GaussianNB, CategoricalNB, KMeans, PCA        estimators with scikit-learn's contract
     LogisticRegression, DecisionTreeClassifier, RandomForestClassifier    classifiers, likewise
     StandardScaler, KBinsDiscretizer, KernelDensity                 preprocessing and densities, likewise
+    HistGradientBoostingClassifier                                  boosted additive models, likewise
     PrivateSearch                                                   private selection of hyper-parameters
     PATE, PrivatePrediction, SanitisedReport                        students of private teachers, and their report
     LNMax, GNMax, ConfidentGNMax, InteractiveGNMax                  how votes of teachers are aggregated
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tacit.learn.dpsgd.private_training import PrivateTraining
     from tacit.learn.dpsgd.schedule import AdaptiveClip
     from tacit.learn.dpsgd.training import make_private, resume
+    from tacit.learn.estimators.boosting import HistGradientBoostingClassifier
     from tacit.learn.estimators.cluster import KMeans
     from tacit.learn.estimators.decomposition import PCA
     from tacit.learn.estimators.density import KernelDensity
@@ -42,6 +44,7 @@ __all__ = [
     "DecisionTreeClassifier",
     "GNMax",
     "GaussianNB",
+    "HistGradientBoostingClassifier",
     "InteractiveGNMax",
     "KBinsDiscretizer",
     "KMeans",
@@ -63,6 +66,7 @@ _HOMES: Final = {
     "tacit.learn.dpsgd.private_training": ("PrivateTraining",),
     "tacit.learn.dpsgd.schedule": ("AdaptiveClip",),
     "tacit.learn.dpsgd.training": ("make_private", "resume"),
+    "tacit.learn.estimators.boosting": ("HistGradientBoostingClassifier",),
     "tacit.learn.estimators.cluster": ("KMeans",),
     "tacit.learn.estimators.decomposition": ("PCA",),
     "tacit.learn.estimators.density": ("KernelDensity",),

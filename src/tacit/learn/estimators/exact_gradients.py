@@ -77,7 +77,7 @@ class GradientRows:
             for column, (start, count) in enumerate(self._cell_places):
                 listed = np.vstack([held[start : start + count], np.zeros((1, weights.shape[1]))])  # -1 is none
                 logits += UNIT * listed[cells[:, column]]
-            residuals = _residuals(logits, labels)
+            residuals = residuals_of(logits, labels)
             lengths = _lengths(standard, UNIT * (1 + (cells >= 0).sum(axis=1)), order)
             total += self._products(standard, cells, clipped(residuals, lengths, limit, order))
         return total
@@ -99,7 +99,7 @@ class GradientRows:
             yield self._numbers[part], self._cells[part], self._labels[part]
 
 
-def _residuals(logits: Floats, labels: NDArray[np.int32]) -> Floats:
+def residuals_of(logits: Floats, labels: NDArray[np.int32]) -> Floats:
     """Return probabilities less labels, as integers of RESIDUAL; for two classes those of the second."""
     is_binary = logits.shape[1] == 1
     exact = logits.astype(np.int64)

@@ -13,12 +13,14 @@ every row passes `max_depth` splits. Tables are counted by the engine of a regis
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from tacit.learn.estimators.base import ModelColumns, PrivateClassifier
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, deviation
@@ -176,40 +178,53 @@ def _gini(counts: Floats) -> Floats:
     return np.asarray(rows - (counts * counts).sum(axis=1) / np.maximum(rows, 1e-9))
 
 
-class _TreeClassifier(PrivateClassifier):
-    """What trees share: features as cells, and prediction by leaves."""
+class CellClassifier(PrivateClassifier):
+    """What classifiers by cells share: numbers in equal bins of their bounds, and categories."""
 
-    max_depth: Any
     n_bins: Any
 
     def _cells(self, inputs: StatisticInputs, columns: ModelColumns) -> Features:
-        bins = _at_most("n_bins", self.n_bins, BINS_MAX, at_least=2)
+        bins = at_most("n_bins", self.n_bins, BINS_MAX, at_least=2)
         found = self._features(inputs, columns, BINS_MAX)
         cuts = tuple(_binned(one, bins) if isinstance(one, ColumnSteps) else one for one in found.columns)
         return replace(found, columns=cuts)
 
+    def _cells_in(self, X: Any) -> NDArray[np.int64]:
+        """Return the cell of each row in each feature, -1 for values that are not listed."""
+        check_is_fitted(self)
+        read = zip(self.features_.columns, self.features_.read(self._columns_in(X)), strict=True)
+        return np.column_stack([column.cells(cut) for cut, column in read if isinstance(cut, Cut)])
+
+    @abstractmethod
+    def predict_proba(self, X: Any) -> Floats:
+        """Return P(class | x) for each row and class."""
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most likely class of each row; values beyond bounds are clamped, as in the training."""
+        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+
+
+class _TreeClassifier(CellClassifier):
+    """What trees share: prediction by leaves."""
+
+    max_depth: Any
+
     @property
     def _depth(self) -> int:
-        return _at_most("max_depth", self.max_depth, DEPTH_MAX)
+        return at_most("max_depth", self.max_depth, DEPTH_MAX)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return P(class | x) for each row and class, the average over trees."""
-        columns = self._columns_in(X)
-        read = zip(self.features_.columns, self.features_.read(columns), strict=True)
-        cells = np.column_stack([column.cells(cut) for cut, column in read if isinstance(cut, Cut)])
+        cells = self._cells_in(X)
         found = np.zeros((len(cells), len(self.classes_)))
         for splits, shares in zip(self.splits_, self.leaf_proba_, strict=True):
             at = np.zeros(len(cells), dtype=np.int64)
-            while (at < len(splits)).all():
+            while (at < len(splits)).all() and len(cells):
                 cell = cells[np.arange(len(cells)), splits[at, 0]]
                 is_inside = (cell >= 0) & (splits[at, 1 + np.maximum(cell, 0)] == 1)
                 at = 2 * at + np.where(is_inside, 1, 2)
             found += shares[at - len(splits)]
         return found / len(self.splits_)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most likely class of each row; values beyond bounds are clamped, as in the training."""
-        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
 
 
 def _binned(scale: ColumnSteps, bins: int) -> Cut:
@@ -219,7 +234,8 @@ def _binned(scale: ColumnSteps, bins: int) -> Cut:
     return Cut(scale.column, edges=tuple(np.linspace(scale.lower, scale.upper, bins + 1).tolist()))
 
 
-def _at_most(name: str, value: Any, most: int, at_least: int = 1) -> int:
+def at_most(name: str, value: Any, most: int, at_least: int = 1) -> int:
+    """Return a whole number between two limits, or raise an error about it."""
     found = whole(name, value, at_least=at_least)
     if found > most:
         raise TooLarge(f"{name} must be at most {most:,}", name=name, value=value)
@@ -297,7 +313,7 @@ class RandomForestClassifier(_TreeClassifier):
 
     def _plan(self, inputs: StatisticInputs, columns: ModelColumns) -> ModelPlan:
         features, target = self._cells(inputs, columns), self._class_cut(inputs, columns)
-        trees = _at_most("n_estimators", self.n_estimators, TREES_MAX)
+        trees = at_most("n_estimators", self.n_estimators, TREES_MAX)
         random = np.random.default_rng(whole("random_state", self.random_state, at_least=0))
         count = len(features.columns)
         size = math.ceil(count / 2)
