@@ -48,12 +48,19 @@ class Example:
         return self.make(epsilon=epsilon, **{**self.stated, **changed})
 
 
+_LISTED: dict[str, Any] = {"bounds": BOUNDS, "categories": GROUPS, "classes": CLASSES}
 EXAMPLES: dict[str, Example] = {
     "LinearRegression": Example(
         learn.LinearRegression, {"bounds": BOUNDS, "categories": GROUPS, "target_bounds": (-20, 20)}, ROWS, COSTS
     ),
     "GaussianNB": Example(learn.GaussianNB, {"bounds": BOUNDS, "categories": GROUPS, "classes": CLASSES}, ROWS, LABELS),
     "CategoricalNB": Example(learn.CategoricalNB, {"categories": GROUPS, "classes": CLASSES}, ROWS[["group"]], LABELS),
+    "LogisticRegression": Example(learn.LogisticRegression, _LISTED, ROWS, LABELS),
+    "DecisionTreeClassifier": Example(partial(learn.DecisionTreeClassifier, max_depth=2), _LISTED, ROWS, LABELS),
+    "RandomForestClassifier": Example(partial(learn.RandomForestClassifier, max_depth=2), _LISTED, ROWS, LABELS),
+    "HistGradientBoostingClassifier": Example(
+        partial(learn.HistGradientBoostingClassifier, max_iter=3), _LISTED, ROWS, LABELS
+    ),
     "StandardScaler": Example(learn.StandardScaler, {"bounds": BOUNDS}),
     "KBinsDiscretizer": Example(learn.KBinsDiscretizer, {"bounds": BOUNDS}),
     "PCA": Example(learn.PCA, {"bounds": BOUNDS}),

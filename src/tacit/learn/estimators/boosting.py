@@ -111,6 +111,7 @@ class AdditiveScores(ModelPlan):
             "unlisted_scores_": -np.array(means),
             "intercept_": float(sum(means)),
             "classes_": np.array(self.target.values),
+            "n_iter_": self.rounds,
         }
 
 

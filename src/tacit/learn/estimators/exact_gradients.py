@@ -109,14 +109,14 @@ def residuals_of(logits: Floats, labels: NDArray[np.int32]) -> Floats:
     weights = _EXPONENTIALS[np.minimum(below, len(_EXPONENTIALS) - 1)]
     shares = weights * RESIDUAL // weights.sum(axis=1, keepdims=True)
     shares[np.arange(len(labels)), labels] -= RESIDUAL
-    return (shares[:, 1:] if is_binary else shares).astype(np.float64)
+    return np.asarray(shares[:, 1:] if is_binary else shares, dtype=np.float64)
 
 
 def _lengths(standard: Floats, ones: NDArray[np.int64], order: Order) -> Floats:
     """Return the length of each row of features: numbers, and `ones` categories and intercept in units."""
     if order == 1:
-        return np.abs(standard).sum(axis=1) + ones
-    return np.ceil(np.sqrt((standard * standard).sum(axis=1) + ones * float(UNIT)))
+        return np.asarray(np.abs(standard).sum(axis=1) + ones)
+    return np.asarray(np.ceil(np.sqrt((standard * standard).sum(axis=1) + ones * float(UNIT))))
 
 
 def clipped(residuals: Floats, lengths: Floats, limit: int, order: Order) -> Floats:

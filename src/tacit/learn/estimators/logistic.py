@@ -165,6 +165,7 @@ class NoisyDescent(ModelPlan):
             "coef_": coefficients,
             "intercept_": weights[-1] - means @ moved[places] - coefficients @ self.features.origins,
             "classes_": np.array(self.target.values),
+            "n_iter_": self.descent.rounds,
         }
 
     @property
@@ -217,7 +218,7 @@ class LogisticRegression(PrivateClassifier):
         """Return the logit of each class, for two classes that of the second."""
         encoded, features = self._encoded(X), self.features_
         found = encoded @ (self.coef_ * features.units).T + (self.intercept_ + self.coef_ @ features.origins)
-        return found[:, 0] if len(self.coef_) == 1 else found
+        return np.asarray(found[:, 0] if len(self.coef_) == 1 else found)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return P(class | x) for each row and class."""
@@ -229,4 +230,5 @@ class LogisticRegression(PrivateClassifier):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most likely class of each row; values beyond bounds are clamped, as in the training."""
-        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+        shares = self.predict_proba(X)
+        return np.asarray(self.classes_[np.argmax(shares, axis=1)])

@@ -107,7 +107,7 @@ class TreeTables(ModelPlan):
 
         def node(place: int) -> Split | int:
             if place >= 2**depth - 1:
-                return place - (2**depth - 1)
+                return place - int(2**depth - 1)
             cut = self.cuts[int(splits[place, 0])]
             cells = tuple(np.flatnonzero(splits[place, 1 : 1 + cut.cells]).tolist())
             return Split(cut, cells, node(2 * place + 1), node(2 * place + 2))
@@ -201,7 +201,8 @@ class CellClassifier(PrivateClassifier):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most likely class of each row; values beyond bounds are clamped, as in the training."""
-        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+        shares = self.predict_proba(X)
+        return np.asarray(self.classes_[np.argmax(shares, axis=1)])
 
 
 class _TreeClassifier(CellClassifier):

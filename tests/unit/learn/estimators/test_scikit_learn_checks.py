@@ -34,12 +34,16 @@ MAY_FAIL = {
     "check_classifiers_classes": CLASSES,
     "check_classifiers_train": CLASSES,
     "check_classifiers_regression_target": "the target is refused by an error of tacit, with its code",
+    "check_decision_proba_consistency": "three classes are listed, and the check has scores of two",
     "check_clustering": "the clusters of private rows are not released, so there is no labels_",
 }
 
 STATED: dict[str, dict[str, Any]] = {
     "LinearRegression": {"target_bounds": (-500, 500)},
     "GaussianNB": {"classes": [0, 1, 2]},
+    "LogisticRegression": {"classes": [0, 1, 2], "max_iter": 5},
+    "DecisionTreeClassifier": {"classes": [0, 1, 2], "max_depth": 2},
+    "RandomForestClassifier": {"classes": [0, 1, 2], "max_depth": 2, "n_estimators": 2},
     "StandardScaler": {},
     "KBinsDiscretizer": {},
     "PCA": {},
