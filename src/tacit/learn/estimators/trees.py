@@ -25,8 +25,8 @@ from sklearn.utils.validation import check_is_fitted
 from tacit.learn.estimators.base import ModelColumns, PrivateClassifier
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, deviation
 from tacit.learn.estimators.round_noise import Measurement, RoundNoises, delta_for
-from tacit.mechanisms.randomness import SYSTEM, RandomSource
-from tacit.mechanisms.simulation import mark_simulated
+from tacit.mechanisms.randomness import SYSTEM, RandomSource, words
+from tacit.mechanisms.simulation import SeededSource, mark_simulated
 from tacit.privacy.errors import TooLarge
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import whole
@@ -315,8 +315,8 @@ class RandomForestClassifier(_TreeClassifier):
     def _plan(self, inputs: StatisticInputs, columns: ModelColumns) -> ModelPlan:
         features, target = self._cells(inputs, columns), self._class_cut(inputs, columns)
         trees = at_most("n_estimators", self.n_estimators, TREES_MAX)
-        random = np.random.default_rng(whole("random_state", self.random_state, at_least=0))
+        public = SeededSource(whole("random_state", self.random_state, at_least=0))  # the choice protects nothing
         count = len(features.columns)
         size = math.ceil(count / 2)
-        subsets = [sorted(random.permutation(count)[:size].tolist()) for _ in range(trees)]
+        subsets = [sorted(np.argsort(words(public, count, 8))[:size].tolist()) for _ in range(trees)]
         return TreeTables.of(features, target, self._depth, subsets, inputs, delta_for(inputs, self.budget))
