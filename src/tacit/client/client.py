@@ -34,6 +34,7 @@ from tacit.client.resources import (
 from tacit.client.transport import SecretToken, Transport
 from tacit.ledger import Budget
 from tacit.ledger.administration import Request
+from tacit.ledger.budget import check_analyst_budgets
 from tacit.privacy.arguments import instance, require_warn
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import NotAllowed, WrongType
@@ -238,8 +239,6 @@ class Client:
 
     def add_analyst(self, name: str, budgets: Mapping[str, Budget]) -> None:
         """Set the caps of an analyst or a group on data sets, with one request for each."""
-        from tacit.curator.curator import check_analyst_budgets
-
         for dataset, budget in check_analyst_budgets(name, budgets).items():
             body = AnalystRequest.of(name=name, epsilon=budget.epsilon, delta=budget.delta)
             self._transport.post(BudgetResponse, "budgets", dataset, "analysts", body=body)

@@ -10,17 +10,19 @@ import dataclasses
 import os
 import threading
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from tacit.curator.locked_file import make_private_folder, open_folder_warning
 from tacit.ledger import HEAD_FILE, Budget, Ledger, LedgerBudget, Permit, Request, Store
+from tacit.ledger.budget import check_analyst_budgets
 from tacit.privacy import texts
-from tacit.privacy.arguments import instance, instances, mapping, require_warn
+from tacit.privacy.arguments import instance, instances, require_warn
 from tacit.privacy.bounds import Bounds, Categories
-from tacit.privacy.errors import CatalogChanged, EmptyInput, InvalidInput, TacitError, WrongType
+from tacit.privacy.errors import CatalogChanged, InvalidInput, TacitError
 from tacit.privacy.numbers import truth_value
 from tacit.privacy.tables import Column, Kind, Limits, Schema, Table
 from tacit.privacy.units import Relation, Unit
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
     from tacit.curator.curated_findings import CuratedFinding
     from tacit.curator.curated_tables import CuratedTable
     from tacit.curator.engine_registry import EngineRegistry
+    from tacit.curator.models import ModelStore, PreparedTraining, TrainingOptions
     from tacit.curator.query_service import PlanCache, QueryService
     from tacit.engines.protocol import Source
+    from tacit.learn.estimators.base import PrivateEstimator
     from tacit.query import PlanOptions, Preview, QueryOptions, Release
     from tacit.query.explain import Line
 
@@ -217,37 +221,12 @@ class Curator:
         warn: Callable[[str], None] | None = None,
         copied_from: Source | None = None,
     ) -> None:
-        """Add the present files of tables to the source history, and warn of budgets that cover the same rows.
+        """Add the files of tables to the source history, and warn of budgets that cover the same rows."""
+        from tacit.curator.source_history import record_sources
 
-        The tables are the named ones and all whose data set is another than in `before`. `copied_from` is the source
-        that the rows of the named tables were copied from, if they were.
-        """
-        from tacit.curator.source_history import SourceHistory, shared_budgets, shared_rows_warnings
-        from tacit.engines.protocol import Source
-
-        named = {name.lower() for name in instances("names", names, str, "a list of names of tables")}
-        if copied_from is not None:
-            instance("copied_from", copied_from, Source, "a Source")
-        for one in mapping("before", before, "the tables by their names").values():
-            instance("before", one, Table, "the tables by their names")
         require_warn(warn)
         with self._lock:
-            catalog, history = self.catalog, SourceHistory(self.folder)
-            keys = named | {key for key, one in catalog.tables.items() if before.get(key, one).dataset != one.dataset}
-            tables = [table for key, table in catalog.tables.items() if key in keys]
-            known = history.all()
-            origins = {
-                key: copied_from if copied_from is not None and key in named else catalog.source(key) for key in keys
-            }
-            found = [
-                one
-                for table in tables
-                for one in shared_budgets(catalog, known, table, before, origins[table.name.lower()])
-            ]
-            for table in tables:
-                for source in dict.fromkeys((catalog.source(table.name), origins[table.name.lower()])):
-                    history.add(table, source, [one.dataset for one in found if one.table == table])
-            for sentence in shared_rows_warnings(self.ledger, found):
+            for sentence in record_sources(self.catalog, self.ledger, self.folder, names, before, copied_from):
                 if warn is None:
                     warnings.warn(sentence, PrivacyWarning, stacklevel=4)
                 else:
@@ -425,6 +404,43 @@ class Curator:
 
         return CuratedTable(self.catalog.schema.table(name), self.ledger, self.engines, salt_of(self.folder))
 
+    def train(
+        self,
+        table: str,
+        estimator: PrivateEstimator,
+        features: Sequence[str],
+        target: str | None = None,
+        epsilon: object = None,
+        **options: Unpack[TrainingOptions],
+    ) -> PrivateEstimator:
+        """Train a copy of an estimator of `tacit.learn` on columns of a table, and return it fitted; or charge nothing.
+
+        `epsilon` is what the training costs, by default the estimator's own. The model is kept in `models`, under the
+        `model_id` of what is returned; the same training of the same rows costs nothing again.
+        """
+        return self.prepare_training(table, estimator, features, target, epsilon, **options).release()[0]
+
+    def prepare_training(
+        self,
+        table: str,
+        estimator: PrivateEstimator,
+        features: Sequence[str],
+        target: str | None = None,
+        epsilon: object = None,
+        **options: Unpack[TrainingOptions],
+    ) -> PreparedTraining:
+        """Plan what `train` does: `preview()` is what it costs, `release()` charges it. Nothing is charged here."""
+        from tacit.curator.models import PreparedTraining
+
+        return PreparedTraining.of(self.models, self.table(table), estimator, features, target, epsilon, options)
+
+    @cached_property
+    def models(self) -> ModelStore:
+        """The models that were trained on tables."""
+        from tacit.curator.models import ModelStore
+
+        return ModelStore(self.folder)
+
     def preview(
         self, sql: str, epsilon: object = None, *, analyst: str | None = None, **options: Unpack[PlanOptions]
     ) -> Preview:
@@ -480,13 +496,3 @@ class Curator:
 
     def __repr__(self) -> str:
         return f"Curator({str(self.folder)!r})"
-
-
-def check_analyst_budgets(name: str, budgets: Mapping[str, Budget]) -> Mapping[str, Budget]:
-    """Return the budgets of an analyst, or raise unless there is a Budget for at least one data set."""
-    if not mapping("budgets", budgets, "a Budget for each data set"):
-        raise EmptyInput("an analyst needs a budget on at least one data set", name="budgets")
-    for dataset, budget in budgets.items():
-        if not isinstance(budget, Budget):
-            raise WrongType(f"the budget of {name} on {dataset} must be a Budget", name="budgets", value=budget)
-    return budgets

@@ -27,12 +27,13 @@ from tacit.engines.protocol import Source
 from tacit.engines.spark import file_paths
 from tacit.ledger import HEAD_FILE, Ledger, LedgerBudget
 from tacit.privacy import strict_json
+from tacit.privacy.arguments import instance, instances, mapping
 from tacit.privacy.errors import CatalogInvalid, InvalidInput
 from tacit.privacy.figures import at_most
 from tacit.privacy.tables import Table
 
 FILE_NAME: Final = "sources.json"
-OWN_FOLDERS: Final = (FRAMES, "prepared", "spill")
+OWN_FOLDERS: Final = (FRAMES, "models", "prepared", "spill")
 OWN_FILES: Final = (
     *("ledger.sqlite*", HEAD_FILE, "server.sqlite*", "server.toml"),
     *("catalog.toml", "versions.json", FILE_NAME, "salt*", ".*"),
@@ -326,3 +327,35 @@ def _marks(source: Source) -> tuple[str, ...]:
         for _, facts in _stats(files_of(source))
     }
     return tuple(sorted(_names(source) | stamps))
+
+
+def record_sources(
+    catalog: Catalog,
+    ledger: Ledger,
+    folder: Path,
+    names: Iterable[str],
+    before: Mapping[str, Table],
+    copied_from: Source | None,
+) -> list[str]:
+    """Add the present files of tables to the history, and return warnings of budgets that cover the same rows.
+
+    The tables are the named ones and all whose data set is another than in `before`. `copied_from` is the source that
+    the rows of the named tables were copied from, if they were.
+    """
+    named = {name.lower() for name in instances("names", names, str, "a list of names of tables")}
+    if copied_from is not None:
+        instance("copied_from", copied_from, Source, "a Source")
+    for one in mapping("before", before, "the tables by their names").values():
+        instance("before", one, Table, "the tables by their names")
+    history = SourceHistory(folder)
+    keys = named | {key for key, one in catalog.tables.items() if before.get(key, one).dataset != one.dataset}
+    tables = [table for key, table in catalog.tables.items() if key in keys]
+    known = history.all()
+    origins = {key: copied_from if copied_from is not None and key in named else catalog.source(key) for key in keys}
+    found = [
+        one for table in tables for one in shared_budgets(catalog, known, table, before, origins[table.name.lower()])
+    ]
+    for table in tables:
+        for source in dict.fromkeys((catalog.source(table.name), origins[table.name.lower()])):
+            history.add(table, source, [one.dataset for one in found if one.table == table])
+    return shared_rows_warnings(ledger, found)

@@ -81,6 +81,11 @@ _HOMES: Final = {
     "tacit.learn.pate.student": ("PATE", "PrivatePrediction"),
 }
 
+ESTIMATORS: Final = tuple(
+    name for home, names in _HOMES.items() if home.startswith("tacit.learn.estimators.") for name in names
+)
+"""The names of estimators, which a curator and a server train."""
+
 
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():

@@ -44,7 +44,8 @@ from tacit.ledger.caps import Cap
 from tacit.ledger.filters import Filter, filter_of
 from tacit.ledger.permits import Permit, Scope
 from tacit.ledger.refusals import not_priced, refusal
-from tacit.privacy.errors import AlreadySettled, BudgetExceeded, InvalidInput, UnknownName, WrongType
+from tacit.privacy.arguments import mapping
+from tacit.privacy.errors import AlreadySettled, BudgetExceeded, EmptyInput, InvalidInput, UnknownName, WrongType
 from tacit.privacy.events import Composed, Event, Repeated, ZeroConcentrated, canonical_event, describe_non_event
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import whole
@@ -409,3 +410,13 @@ def refusal_for(
     if all(amount is None for amount in amounts):
         return not_priced(measured.event, asked, remaining, scope, filter.cap.filter, to_delta)
     return refusal(asked, remaining, scope, to_delta)
+
+
+def check_analyst_budgets(name: str, budgets: Mapping[str, Budget]) -> Mapping[str, Budget]:
+    """Return the budgets of an analyst, or raise unless there is a Budget for at least one data set."""
+    if not mapping("budgets", budgets, "a Budget for each data set"):
+        raise EmptyInput("an analyst needs a budget on at least one data set", name="budgets")
+    for dataset, budget in budgets.items():
+        if not isinstance(budget, Budget):
+            raise WrongType(f"the budget of {name} on {dataset} must be a Budget", name="budgets", value=budget)
+    return budgets

@@ -49,7 +49,7 @@ from tacit.server.fair_queue import FairQueue
 from tacit.server.quotas import Pruning
 from tacit.server.settings import ServerLimits
 from tacit.server.telemetry import Metrics
-from tacit.wire.responses import JobResponse, ReleaseResponse, StatisticResponse
+from tacit.wire.responses import JobResponse, ReleaseResponse, StatisticResponse, TrainingResponse
 
 STEP_S: Final = 4e-8
 """An upper bound on the time of one step of `Plan.work`, on every engine; `class_of` leaves room for twice as much.
@@ -110,7 +110,7 @@ LISTED_MAX: Final = 200
 READ_MAX: Final = 10 * LISTED_MAX
 """Jobs that are read for a list, of which a caller may see some."""
 
-RunResponse = ReleaseResponse | StatisticResponse
+RunResponse = ReleaseResponse | StatisticResponse | TrainingResponse
 Run = Callable[[], RunResponse]
 
 

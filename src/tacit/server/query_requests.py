@@ -1,4 +1,4 @@
-"""Requests for SQL and statistics as planned queries: visible tables, payer, idempotency key."""
+"""Requests for SQL, statistics and trainings as planned queries: visible tables, payer, idempotency key."""
 
 from __future__ import annotations
 
@@ -20,8 +20,16 @@ from tacit.server.access import Action
 from tacit.server.context import Caller, table_resource
 from tacit.server.error_responses import AsciiJSONResponse
 from tacit.server.releases import release_response, require_rows
-from tacit.wire.requests import KEY_HEADER, KEY_MAX, LimitsRequest, QueryRequest, StatisticRequest
-from tacit.wire.responses import AcceptedResponse, ReleaseResponse, cost_responses
+from tacit.stats.releases import PreparedStatistic
+from tacit.wire.requests import KEY_HEADER, KEY_MAX, LimitsRequest, QueryRequest, RunRequest
+from tacit.wire.responses import (
+    AcceptedResponse,
+    CostResponse,
+    PlanLine,
+    PreviewResponse,
+    ReleaseResponse,
+    cost_responses,
+)
 from tacit.wire.values import decode
 
 Key = Annotated[
@@ -36,14 +44,14 @@ Key = Annotated[
 ]
 
 
-def request_key(caller: Caller, request: QueryRequest | StatisticRequest) -> Hashable:
+def request_key(caller: Caller, request: RunRequest) -> Hashable:
     """Return a key that is equal for the same request of one person on the same versions of the data."""
     versions = tuple(sorted(caller.server.curator.engines.versions().items()))
     body = json.dumps(request.model_dump(exclude={"wait_s"}), default=repr)
     return caller.name, type(request).__name__, body, versions
 
 
-def wait_s(caller: Caller, request: QueryRequest | StatisticRequest) -> float:
+def wait_s(caller: Caller, request: RunRequest) -> float:
     """Return how long a request waits for its answer before it becomes a job: as asked, within the limit."""
     most = caller.server.settings.limits.wait_s
     return most if request.wait_s is None else min(request.wait_s, most)
@@ -144,6 +152,22 @@ def more_like_this(cost: Cost, left: Mapping[str, Cost]) -> int | None:
     if not cost.epsilon:
         return None
     return int(min((one.epsilon / cost.epsilon for one in left.values()), default=0.0))
+
+
+def statistic_preview(prepared: PreparedStatistic) -> PreviewResponse:
+    """Return the response to a preview of a statistic or a training."""
+    found = prepared.preview()
+    return PreviewResponse(
+        cost=CostResponse.of(found),
+        widths={},
+        is_released=found.is_released,
+        lines=[PlanLine(label="plan", text=line) for line in found.lines],
+        remaining=cost_responses(found.remaining),
+        analyst=found.analyst,
+        fits=found.fits,
+        refusal=found.refusal,
+        more_like_this=more_like_this(found, found.remaining),
+    )
 
 
 def _record_invisible(caller: Caller, sql: str, visible: set[str], action: Action) -> None:

@@ -92,6 +92,30 @@ class StatisticRequest(RequestModel):
     wait_s: Annotated[float, Field(ge=0, le=3600)] | None = None
 
 
+class TrainingRequest(RequestModel):
+    """An estimator by its name in `tacit.learn`, trained on columns of a table; parameters are those of its own."""
+
+    table: Name
+    estimator: Name
+    parameters: dict[str, Value] = {}
+    features: Annotated[list[Name], Field(min_length=1, max_length=1_000)]
+    target: Name | None = None
+    epsilon: Positive
+    purpose: Annotated[str, Field(max_length=500)] = ""
+    wait_s: Annotated[float, Field(ge=0, le=3600)] | None = None
+
+
+class PredictionRequest(RequestModel):
+    """Rows as columns by the names of the features, and a method of the model; by default what it is made for."""
+
+    columns: dict[str, list[Value]]
+    method: Name | None = None
+
+
+RunRequest = QueryRequest | StatisticRequest | TrainingRequest
+"""Requests that are charged."""
+
+
 class ForeignKeyRequest(RequestModel):
     """One foreign key on the path to a unit."""
 

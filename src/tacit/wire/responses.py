@@ -147,6 +147,46 @@ class StatisticResponse(ResponseModel):
     simulated: bool
 
 
+class ModelResponse(ResponseModel):
+    """A trained model; `document` is the fitted estimator, where one model is asked for."""
+
+    id: str
+    estimator: str
+    dataset: str
+    table: str
+    features: list[ColumnResponse]
+    target: str | None
+    analyst: str | None
+    """The analyst who was charged; null for those who manage the budget."""
+    permit: str | None
+    trained_at: Timestamp
+    cost: CostResponse
+    """What its training was charged."""
+    card: str
+    document: dict[str, Any] | None = None
+
+
+class TrainingResponse(ResponseModel):
+    """The model of a training, and what it was charged now: nothing if the same was released before."""
+
+    model: ModelResponse
+    cost: CostResponse
+    remaining: dict[str, CostResponse]
+    analyst: str | None = None
+    """Whose cap `remaining` takes into account; null if only the budget of the data set is charged."""
+    permit: str | None
+    warnings: list[str] = []
+
+
+class PredictionResponse(ResponseModel):
+    """What a method of a model says of rows, in their order."""
+
+    method: str
+    values: list[Any]
+    names: list[str]
+    """The names of the columns, where `values` has a list for each row."""
+
+
 class CapResponse(ResponseModel):
     """The cap of a budget and its filter."""
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 import tacit
 from tacit import pipeline
+from tacit.learn import LinearRegression
 from tacit.ledger import Budget
 from tacit.pipeline import Released, ReleaseOptions, ReleasePlan
 from tacit.query import PlanSettings, QuerySpec, Target
@@ -83,6 +84,11 @@ def workload(curator: tacit.Curator, analyst: str | None = None) -> Prepared:
     return Prepared(found.statistic, found.budget)
 
 
+def training(curator: tacit.Curator, analyst: str | None = None) -> Prepared:
+    made = curator.prepare_training("visits", LinearRegression(), ["sex"], "age", EPSILON, analyst=analyst)
+    return Prepared(made.prepared.statistic, made.prepared.budget)
+
+
 KINDS: dict[str, Prepare] = {
     "query": _query("SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex"),
     "query with selected keys": _query("SELECT town, COUNT(*) AS n FROM visits GROUP BY town"),
@@ -92,6 +98,7 @@ KINDS: dict[str, Prepare] = {
     "learned bounds": _statistic(tacit.stats.sum, "age", bounds="learn"),
     "top k": _statistic(tacit.stats.top_k, "town", k=2),
     "workload": workload,
+    "training": training,
     "row count": row_count,
 }
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from tacit.accounting.conversions import Cost
 from tacit.attack import Claim, Finding, Verdict
 from tacit.attack.finding import ThreatModel
+from tacit.learn import LinearRegression
 from tacit.privacy import events
 from tacit.server.access import Grant, Role
 from tacit.wire.responses import ReleaseResponse
@@ -89,6 +90,12 @@ class World:
         places = ", ".join("?" * len(row))
         self.server.database.write((f"INSERT INTO jobs ({columns}) VALUES ({places})", row))
         return job
+
+    def model(self, person: str) -> str:
+        """Train a model of visits in somebody's name, and return its id."""
+        asked = training("age", "visits")
+        made = LinearRegression(epsilon=asked["epsilon"], **asked["parameters"])
+        return str(self.clinic.curator.train("visits", made, ["sex"], "age", analyst=person).model_id)
 
     def request(self, person: str) -> str:
         ledger = self.clinic.curator.ledger
@@ -204,6 +211,22 @@ def _questions(world: World, _who: str, method: str, path: str, what: str) -> Ca
     return Call(method, path, {"sql": sql, "epsilon": epsilon}, "" if second else first)
 
 
+def _models(world: World, who: str, method: str, path: str, what: str) -> Call:
+    if method == "GET" and not what:
+        return Call(method, path)
+    if "{model}" in path:
+        made = ABSENT if what == "missing" else world.model(world.whose(what, who))
+        body = {"columns": {"sex": ["F", "M"]}} if path.endswith("predictions") else None
+        return Call(method, path.format(model=made), body, made)
+    return Call(method, path, training("age" if what == "visits" else FILES[what][1], what), what)
+
+
+def training(target: str, table: str) -> dict[str, Any]:
+    """Return the request of a small training that was not made before."""
+    facts = {"estimator": "LinearRegression", "parameters": {"rows_per_unit": 2}, "features": ["sex"]}
+    return {"table": table, "target": target, "epsilon": 0.01 + next(_COUNT) * 1e-6, **facts}
+
+
 def _requests(world: World, who: str, method: str, path: str, what: str) -> Call:
     if path == "/v1/requests":
         name = what.removeprefix("on ")
@@ -246,6 +269,7 @@ MAKERS: Final[tuple[tuple[str, Maker], ...]] = (
     ("/v1/explain", _questions),
     ("/v1/queries", _questions),
     ("/v1/statistics", _questions),
+    ("/v1/models", _models),
     ("/v1/requests", _requests),
     ("/v1/findings", _findings),
     ("/v1/releases", _releases),

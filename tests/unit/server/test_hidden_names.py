@@ -35,6 +35,11 @@ def column(table: str) -> dict[str, Any]:
     return {"json": {"function": "mean", "arguments": arguments}}
 
 
+def trained(table: str) -> dict[str, Any]:
+    facts = {"estimator": "LinearRegression", "features": ["sex"], "target": "score", "epsilon": 0.1}
+    return {"json": {"table": table, **facts}}
+
+
 REQUESTS: dict[str, tuple[str, str, Callable[[str], dict[str, Any]]]] = {
     "table": ("GET", "/v1/tables/{name}", lambda name: {}),
     "refresh": ("POST", "/v1/tables/{name}/refresh", lambda name: {}),
@@ -44,6 +49,8 @@ REQUESTS: dict[str, tuple[str, str, Callable[[str], dict[str, Any]]]] = {
     "join": ("POST", "/v1/preview", lambda name: asked(f"SELECT COUNT(*) FROM visits CROSS JOIN {name}")),
     "statistic": ("POST", "/v1/statistics", column),
     "statistic preview": ("POST", "/v1/statistics/preview", column),
+    "training": ("POST", "/v1/models", trained),
+    "training preview": ("POST", "/v1/models/preview", trained),
     "budget": ("GET", "/v1/budgets/{name}", lambda name: {}),
 }
 

@@ -63,7 +63,16 @@ def test_a_second_host_is_refused(clinic_place: Clinic) -> None:
     assert (response.status_code, response.json()["error"]["code"]) == (421, "T715")
 
 
-DEEP = ("/v1/preview", "/v1/explain", "/v1/queries", "/v1/statistics", "/v1/login", "/v1/tables", "/v1/budgets")
+DEEP = (
+    "/v1/preview",
+    "/v1/explain",
+    "/v1/queries",
+    "/v1/statistics",
+    "/v1/models",
+    "/v1/login",
+    "/v1/tables",
+    "/v1/budgets",
+)
 
 
 @pytest.mark.parametrize("path", DEEP)

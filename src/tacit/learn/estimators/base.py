@@ -32,7 +32,7 @@ from tacit.accounting.conversions import Cost
 from tacit.learn.estimators.documents import FORMAT, decode, decode_features, encode, encode_features
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, plan_of
 from tacit.ledger import Budget
-from tacit.privacy.errors import EmptyInput, InvalidInput, NotBounded, NotFinite, OutOfRange, WrongType
+from tacit.privacy.errors import EmptyInput, InvalidInput, NotBounded, NotFinite, OutOfRange, UnknownName, WrongType
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
 from tacit.stats.array_sums import ArrayColumn, name_of
@@ -84,6 +84,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     rows_per_unit: Any
     features_: Features
     cost_: Cost
+    model_id: str | None = None
+    """The id of the model in the folder of the curator that trained it."""
 
     @abstractmethod
     def _plan(self, inputs: StatisticInputs, columns: ModelColumns) -> ModelPlan:
@@ -127,7 +129,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Fit on columns of a registered table, paid from its budget; options: analyst, key, purpose, timeout_s, ..."""
         prepared = self.prepare_table(table, features, target, **options)
-        return self._take_prepared(prepared, features, is_alone=False)
+        return self.fit_prepared(prepared, features)
 
     def prepare_table(
         self,
@@ -149,6 +151,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if target is not None:
             columns[target] = table[target]
         return self._prepare(columns, target, dict(options))
+
+    def fit_prepared(self, prepared: PreparedStatistic, features: Sequence[str]) -> Self:
+        """Charge a fit that `prepare_table` planned with these features, and return the fitted model."""
+        return self._take_prepared(prepared, features, is_alone=False)
 
     def _prepare(self, columns: Mapping[str, Any], target: str | None, options: dict[str, Any]) -> PreparedStatistic:
         names = ModelColumns(tuple(name for name in columns if name != target), target)
@@ -333,7 +339,7 @@ def from_document(document: Mapping[str, Any]) -> PrivateEstimator:
     from tacit import learn
 
     name = document.get("estimator")
-    kind = getattr(learn, name, None) if name in learn.__all__ else None
+    kind = getattr(learn, name, None) if name in learn.ESTIMATORS else None
     if document.get("format") != FORMAT or not isinstance(kind, type) or not issubclass(kind, PrivateEstimator):
         raise InvalidInput("this is no document of an estimator that this version of tacit has", name="document")
     try:
@@ -346,14 +352,29 @@ def from_document(document: Mapping[str, Any]) -> PrivateEstimator:
     return model
 
 
+def estimator_class(name: object) -> type[PrivateEstimator]:
+    """Return an estimator of `tacit.learn` by its name, or raise UnknownName."""
+    from tacit import learn
+
+    names = [one for one in learn.ESTIMATORS if issubclass(getattr(learn, one), PrivateEstimator)]
+    if name not in names:
+        raise UnknownName(f"there is no estimator {name}; the estimators are {', '.join(names)}", name="estimator")
+    found: type[PrivateEstimator] = getattr(learn, str(name))
+    return found
+
+
 def columns_of(X: Any) -> dict[str, Any]:
-    """Return the columns of a frame or of a two-dimensional array by name; those of arrays are x0, x1, ..."""
+    """Return the columns of a frame, a mapping or a two-dimensional array by name; those of arrays are x0, x1, ..."""
     module = type(X).__module__.partition(".")[0]
     if module == "pandas" and hasattr(X, "iloc") and X.ndim == 2:
         names, columns = list(X.columns), [X.iloc[:, place] for place in range(X.shape[1])]
     elif module in MODULES and hasattr(X, "columns") and not hasattr(X, "dtype"):
         names = list(X.column_names if module == "pyarrow" else X.columns)
         columns = [X[name] for name in names]
+    elif isinstance(X, Mapping):
+        names, columns = list(X), list(X.values())
+        if len(set(map(len, columns))) > 1:
+            raise WrongFeatures("the columns of X must have the same number of values", name="X")
     else:
         array = _array_of(X)
         if array.ndim != 2:
@@ -397,6 +418,8 @@ def _array_of(X: Any) -> NDArray[Any]:
 
 def _names_in(X: Any) -> list[str] | None:
     """Return the names of the columns of a frame; None for an array."""
+    if isinstance(X, Mapping):
+        return list(X)
     if type(X).__module__.partition(".")[0] not in MODULES:
         return None
     names = list(X.column_names if hasattr(X, "column_names") else X.columns)

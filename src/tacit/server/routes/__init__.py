@@ -4,7 +4,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from tacit.server.routes import budgets, findings, operations, people, queries, statistics, tables
+from tacit.server.routes import budgets, findings, models, operations, people, queries, statistics, tables
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
     operations.router,
@@ -14,4 +14,5 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     findings.router,
     queries.router,
     statistics.router,
+    models.router,
 )

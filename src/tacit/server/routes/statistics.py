@@ -20,10 +20,10 @@ from tacit.server.jobs import class_of
 from tacit.server.query_requests import (
     Key,
     ledger_key,
-    more_like_this,
     remaining,
     request_key,
     respond_with_job,
+    statistic_preview,
     wait_s,
 )
 from tacit.stats.preparation import CommonOptions
@@ -32,7 +32,6 @@ from tacit.wire.requests import STATISTICS, StatisticRequest
 from tacit.wire.responses import (
     AcceptedResponse,
     CostResponse,
-    PlanLine,
     PreviewResponse,
     StatisticResponse,
     cost_responses,
@@ -82,18 +81,7 @@ async def preview(caller: CallerDep, statistic: StatisticRequest) -> PreviewResp
 
 
 def _preview(caller: Caller, statistic: StatisticRequest) -> PreviewResponse:
-    found = _prepare(caller, statistic, None, Action.QUESTION_PREVIEW)[0].preview()
-    return PreviewResponse(
-        cost=CostResponse.of(found),
-        widths={},
-        is_released=found.is_released,
-        lines=[PlanLine(label="plan", text=line) for line in found.lines],
-        remaining=cost_responses(found.remaining),
-        analyst=found.analyst,
-        fits=found.fits,
-        refusal=found.refusal,
-        more_like_this=more_like_this(found, found.remaining),
-    )
+    return statistic_preview(_prepare(caller, statistic, None, Action.QUESTION_PREVIEW)[0])
 
 
 def _plan(

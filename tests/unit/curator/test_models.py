@@ -1,0 +1,219 @@
+"""`curator.train`: one release, kept as a document that predicts without the table; repeated for nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tacit
+from tacit.curator import models
+from tacit.curator.models import ModelStore, estimator_of
+from tacit.learn import GaussianNB, LinearRegression, StandardScaler
+from tacit.privacy.errors import (
+    BudgetExceeded,
+    InvalidInput,
+    NotInCatalog,
+    StorageUnavailable,
+    TooLarge,
+    UnknownName,
+    WrongType,
+)
+from tacit.storage import files
+
+COLUMNS = ["age", "sex"]
+ROWS = {"age": [20, 60], "sex": ["F", "M"]}
+
+
+@pytest.fixture
+def curator(tmp_path: Path) -> Iterator[tacit.Curator]:
+    number = np.arange(2_000)
+    rows = pd.DataFrame({"patient": number, "age": number % 90, "sex": np.where(number % 2, "F", "M")})
+    rows = rows.assign(costs=rows.age * 10.0, ill=rows.age > 50)
+    with tacit.Curator(tmp_path / "clinic") as made:
+        made.add_table(
+            "visits",
+            rows,
+            unit="patient",
+            limits=tacit.Limits(rows_per_unit=1),
+            columns={
+                "age": tacit.Bounds(0, 90),
+                "sex": tacit.Categories(["F", "M"]),
+                "costs": tacit.Bounds(0, 900),
+            },
+        )
+        made.set_budget("visits", epsilon=10.0, delta=1e-7)
+        made.add_analyst("ana", {"visits": tacit.Budget(2.0, 1e-8)})
+        yield made
+
+
+def train(curator: tacit.Curator, **options: Any) -> Any:
+    return curator.train("visits", LinearRegression(), COLUMNS, "costs", 1.0, **options)
+
+
+def spent(curator: tacit.Curator, analyst: str | None = None) -> float:
+    return curator.budget("visits", analyst).spent().epsilon
+
+
+def test_a_training_returns_a_fitted_copy_and_charges_its_epsilon(curator: tacit.Curator) -> None:
+    given = LinearRegression(epsilon=0.5)
+    fitted = curator.train("visits", given, features=COLUMNS, target="costs", purpose="costs by age")
+    assert not hasattr(given, "coef_")
+    assert (given.model_id, given.epsilon) == (None, 0.5)
+    assert fitted.cost.epsilon == spent(curator) == pytest.approx(0.5)
+    assert curator.train("visits", given, COLUMNS, "costs", epsilon=0.25).cost.epsilon == pytest.approx(0.25)
+    assert fitted.predict(pd.DataFrame({"age": [20, 80], "sex": ["F", "M"]})).shape == (2,)
+
+
+def test_a_kept_model_predicts_after_the_table_was_removed(curator: tacit.Curator) -> None:
+    fitted = train(curator)
+    curator.remove_table("visits")
+    with tacit.Curator(curator.folder) as other:
+        (kept,) = other.models.all()
+        assert kept == other.models.get(fitted.model_id)
+        assert kept.predict(ROWS).values == fitted.predict(ROWS).tolist()
+        assert (kept.table, kept.dataset, kept.features, kept.target) == ("visits", "visits", ("age", "sex"), "costs")
+        assert (kept.cost, kept.card, kept.analyst) == (fitted.cost, fitted.card, None)
+        assert kept.permit == fitted.answer_.permit.id
+
+
+def test_only_the_owner_can_read_a_model_and_no_row_is_in_it(curator: tacit.Curator) -> None:
+    kept = curator.models.get(train(curator).model_id)
+    assert kept.path.stat().st_mode & 0o777 == 0o600
+    assert kept.path.parent.stat().st_mode & 0o777 == 0o700
+    assert [one.name for one in kept.path.parent.iterdir()] == [kept.path.name]
+    assert len(kept.path.read_bytes()) < 20_000  # 2,000 rows take more
+
+
+def test_the_same_training_again_costs_nothing_and_is_the_same_model(curator: tacit.Curator) -> None:
+    first, again = train(curator), train(curator)
+    assert (again.cost.epsilon, again.model_id) == (0, first.model_id)
+    assert spent(curator) == pytest.approx(1.0)
+    assert (again.coef_ == first.coef_).all()
+    assert [one.cost.epsilon for one in curator.models.all()] == [first.cost.epsilon]
+    stated = LinearRegression(bounds={"age": (0, 90)})  # what is registered, in other words
+    assert curator.train("visits", stated, COLUMNS, "costs", 1.0).model_id == first.model_id
+
+
+def test_an_analyst_has_models_of_their_own_and_pays_within_the_cap(curator: tacit.Curator) -> None:
+    hers = train(curator, analyst="ana")
+    assert spent(curator, "ana") == pytest.approx(1.0)
+    owners = train(curator)
+    assert (owners.cost.epsilon, owners.model_id == hers.model_id) == (0, False)
+    assert [one.analyst for one in curator.models.all()] == ["ana", None]
+    with pytest.raises(BudgetExceeded):
+        curator.train("visits", GaussianNB(), ["age"], "ill", 1.5, analyst="ana")
+
+
+def test_a_training_whose_model_could_not_be_written_costs_nothing_when_repeated(
+    curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "sync", full)
+        with pytest.raises(StorageUnavailable, match="charged, and repeating it costs nothing"):
+            train(curator)
+    assert curator.models.all() == []
+    before = spent(curator)
+    assert before == pytest.approx(1.0)
+    again = train(curator)
+    assert (again.cost.epsilon, spent(curator)) == (0, before)
+    assert curator.models.get(again.model_id).predict(ROWS).values == again.predict(ROWS).tolist()
+
+
+def test_a_folder_that_cannot_hold_models_is_noticed_before_the_charge(
+    curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (curator.folder / "models").write_text("a file in the way")
+    with pytest.raises(StorageUnavailable):
+        train(curator)
+    (curator.folder / "models").unlink()
+    monkeypatch.setattr(models, "MODELS_MAX", 1)
+    train(curator)
+    with pytest.raises(TooLarge, match="remove some"):
+        curator.train("visits", LinearRegression(), ["age"], "costs", 1.0)
+    assert spent(curator) == pytest.approx(1.0)
+    train(curator, analyst="ana")  # whose models are counted apart
+
+
+def test_a_preview_is_what_is_charged(curator: tacit.Curator) -> None:
+    planned = curator.prepare_training("visits", LinearRegression(), COLUMNS, "costs", 0.75, analyst="ana")
+    quote = planned.preview()
+    assert spent(curator) == 0
+    fitted, kept = planned.release()
+    assert (quote.epsilon, quote.analyst) == (fitted.cost.epsilon, kept.analyst)
+    assert planned.preview().is_released
+
+
+def test_other_methods_than_predict_have_named_columns(curator: tacit.Curator) -> None:
+    classifier = curator.models.get(curator.train("visits", GaussianNB(), ["age"], "ill", 1.0).model_id)
+    scaler = curator.models.get(curator.train("visits", StandardScaler(), ["age", "costs"], epsilon=1.0).model_id)
+    likely = classifier.predict({"age": [10, 80]}, "predict_proba")
+    assert (likely.names, np.shape(likely.values)) == (["False", "True"], (2, 2))
+    scaled = scaler.predict({"age": [10], "costs": [100]})
+    assert (scaled.method, scaled.names) == ("transform", ["age", "costs"])
+
+
+def test_a_removed_model_is_gone(curator: tacit.Curator) -> None:
+    kept = curator.models.get(train(curator).model_id)
+    assert curator.models.all() == [kept]
+    curator.models.remove(kept.id)
+    assert curator.models.all() == []
+    for ask in (lambda: curator.models.get(kept.id), lambda: kept.document, lambda: curator.models.remove(kept.id)):
+        with pytest.raises(UnknownName, match=f"there is no model {kept.id}"):
+            ask()
+
+
+@pytest.mark.parametrize("name", ["", "..", "../catalog", "x" * 24, "0" * 24, "\0" * 24, 7, None])
+def test_a_name_that_is_no_id_reaches_no_file(curator: tacit.Curator, name: Any) -> None:
+    with pytest.raises(UnknownName):
+        curator.models.get(name)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "tacit model 1"}', '{"format": "tacit model 2"}', "\0"])
+def test_a_damaged_model_is_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / f"{'0' * 24}.json").write_text(text)
+    with pytest.raises(InvalidInput):
+        ModelStore(tmp_path).get("0" * 24)
+
+
+def test_a_model_whose_document_was_changed_makes_no_other_object(curator: tacit.Curator) -> None:
+    kept = curator.models.get(train(curator).model_id)
+    found = json.loads(kept.path.read_text())
+    kept.path.write_text(json.dumps(found | {"document": found["document"] | {"estimator": "make_private"}}))
+    with pytest.raises(InvalidInput, match="no document of an estimator"):
+        curator.models.get(kept.id).predict(ROWS)
+
+
+def test_wrong_arguments_of_a_training_charge_nothing(curator: tacit.Curator) -> None:
+    given: list[tuple[type[Exception], tuple[Any, ...], dict[str, Any]]] = [
+        (NotInCatalog, ("absent", LinearRegression(), COLUMNS, "costs"), {}),
+        (WrongType, ("visits", "LinearRegression", COLUMNS, "costs"), {}),
+        (WrongType, ("visits", LinearRegression(), "age", "costs"), {}),
+        (WrongType, ("visits", LinearRegression(), [1], "costs"), {}),
+        (InvalidInput, ("visits", LinearRegression(), COLUMNS, "costs"), {"budget": tacit.Budget(1.0)}),
+        (InvalidInput, ("visits", LinearRegression(budget=tacit.Budget(1.0)), COLUMNS, "costs"), {}),
+    ]
+    for error, arguments, options in given:
+        with pytest.raises(error):
+            curator.train(*arguments, **options)
+    assert spent(curator) == 0
+
+
+def test_estimators_by_name_take_parameters_of_their_own_alone() -> None:
+    made = estimator_of("LinearRegression", {"fit_intercept": False})
+    assert (type(made), made.fit_intercept) == (LinearRegression, False)
+    for name in ("epsilon", "delta", "budget", "fit", "__class__"):
+        with pytest.raises(InvalidInput):
+            estimator_of("LinearRegression", {name: 1})
+    for name in ("PATE", "make_private", "__all__", "", "os"):
+        with pytest.raises(UnknownName, match="the estimators are"):
+            estimator_of(name, {})
