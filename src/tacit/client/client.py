@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 from tacit.accounting.conversions import Cost
 from tacit.client.answers import RemotePreview, RemoteRelease, line_of
 from tacit.client.errors import parse_list
+from tacit.client.models import RemoteModel, training_request
 from tacit.client.queries import QueryRunner, plan_request
 from tacit.client.resources import (
     BudgetState,
@@ -57,6 +58,7 @@ from tacit.wire.responses import (
     FindingResponse,
     JobResponse,
     MeResponse,
+    ModelResponse,
     MoreBudgetResponse,
     NewTableResponse,
     PaidResponse,
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from tacit.attack import Finding
     from tacit.client.queries import Statistics
     from tacit.curator.curated_findings import CuratedFinding
+    from tacit.learn.estimators.base import PrivateEstimator
 
 
 class Client:
@@ -133,6 +136,57 @@ class Client:
         from tacit.client.queries import Statistics
 
         return Statistics(self._queries.statistic, self._queries.statistic_preview)
+
+    def train(
+        self,
+        table: str,
+        estimator: PrivateEstimator | str,
+        features: Sequence[str],
+        target: str | None = None,
+        epsilon: object = None,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        purpose: str = "",
+        timeout_s: float | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> RemoteModel:
+        """Train an estimator on columns of a table, and return the model, which the server keeps.
+
+        The estimator is one of `tacit.learn`, or its name with `parameters`. The other arguments are those of
+        `Curator.train`; `timeout_s` and `key` are as for `sql`.
+        """
+        body = training_request(table, estimator, features, target, epsilon, parameters, purpose)
+        found = self._queries.training(body, timeout_s, key, progress)
+        return RemoteModel.of(found.model, self._transport, found)
+
+    def training_preview(
+        self,
+        table: str,
+        estimator: PrivateEstimator | str,
+        features: Sequence[str],
+        target: str | None = None,
+        epsilon: object = None,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> RemotePreview:
+        """Return exactly what `train` would charge with these arguments; spends nothing."""
+        return self._queries.training_preview(
+            training_request(table, estimator, features, target, epsilon, parameters, "")
+        )
+
+    def models(self, dataset: str | None = None) -> list[RemoteModel]:
+        """Return the visible models, oldest first: of a data set or all."""
+        found = self._transport.get_list(ModelResponse, "models", query={"dataset": dataset})
+        return [RemoteModel.of(one, self._transport) for one in found]
+
+    def model(self, model: str) -> RemoteModel:
+        """Return a model by its id."""
+        return RemoteModel.of(self._transport.get(ModelResponse, "models", model), self._transport)
+
+    def remove_model(self, model: str) -> None:
+        """Delete a model; what was charged for it stays charged."""
+        self._transport.delete("models", model)
 
     def tables(self) -> list[RemoteTable]:
         """Return the visible tables."""

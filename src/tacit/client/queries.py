@@ -44,17 +44,18 @@ from tacit.privacy.errors import (
 )
 from tacit.privacy.numbers import DEFAULT_LEVEL, level_of, time_limit, truth_value
 from tacit.query.options import PLAN_OPTIONS, PlanOptions, QueryOptions, check_options
-from tacit.wire.requests import KEY_MAX, STATISTICS, QueryRequest, StatisticRequest
+from tacit.wire.requests import KEY_MAX, STATISTICS, QueryRequest, RunRequest, StatisticRequest, TrainingRequest
 from tacit.wire.responses import (
     AcceptedResponse,
     JobResponse,
     PreviewResponse,
     ReleaseResponse,
     StatisticResponse,
+    TrainingResponse,
 )
 from tacit.wire.values import column_reference, encode, encode_number
 
-RunResponse = TypeVar("RunResponse", ReleaseResponse, StatisticResponse)
+RunResponse = TypeVar("RunResponse", ReleaseResponse, StatisticResponse, TrainingResponse)
 
 WAIT_S: Final = 2.0
 """Time that a request waits for its answer before it becomes a job, which can be cancelled."""
@@ -163,6 +164,24 @@ class QueryRunner:
         response = self._transport.post(PreviewResponse, "statistics", "preview", body=request, is_repeatable=True)
         return RemotePreview.of_response(response)
 
+    def training(
+        self,
+        request: TrainingRequest,
+        timeout_s: float | None = None,
+        key: str | None = None,
+        progress: Progress | None = None,
+    ) -> TrainingResponse:
+        """Return the answer of a training."""
+        own, deadline_s = _own_key(key), self._deadline_s({"timeout_s": timeout_s})
+        require_progress(progress)
+        with self._waiting_thread():
+            return self._ask(TrainingResponse, "models", request, own, progress, deadline_s)
+
+    def training_preview(self, request: TrainingRequest) -> RemotePreview:
+        """Return the price of a training."""
+        response = self._transport.post(PreviewResponse, "models", "preview", body=request, is_repeatable=True)
+        return RemotePreview.of_response(response)
+
     def _wait_s(self, deadline_s: float | None = None) -> float:
         wait_s = min(WAIT_S, self._transport.timeout_s / 2)
         return wait_s if deadline_s is None else max(0.0, min(wait_s, deadline_s - time.monotonic()))
@@ -189,7 +208,7 @@ class QueryRunner:
         self,
         model: type[RunResponse],
         path: str,
-        request: QueryRequest | StatisticRequest,
+        request: RunRequest,
         key: str,
         progress: Progress | None,
         deadline_s: float | None = None,
@@ -205,7 +224,7 @@ class QueryRunner:
                 return parse_response(model, document, "the answer")
         raise ServerFailed(f"the server lost the query {1 + LOST_MAX} times; repeat it with key={key!r}")
 
-    def _send(self, path: str, request: QueryRequest | StatisticRequest, key: str) -> Reply:
+    def _send(self, path: str, request: RunRequest, key: str) -> Reply:
         begin_charge()
         try:
             return self._transport.ask("POST", path, body=request, key=key)
@@ -357,7 +376,7 @@ def _bind_arguments(name: str, given: tuple[Any, ...], named: Mapping[str, Any])
 def encode_arguments(stated: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments as JSON."""
     return {
-        one: _encode_columns(one, value) if one in COLUMNS else encode(_facts(value), tagged=True)
+        one: _encode_columns(one, value) if one in COLUMNS else encode(listed_facts(value), tagged=True)
         for one, value in stated.items()
     }
 
@@ -395,12 +414,12 @@ def _encode_columns(name: str, value: Any) -> Any:
     )
 
 
-def _facts(value: Any) -> Any:
+def listed_facts(value: Any) -> Any:
     """Return an argument with nested bounds and categories as lists."""
     if isinstance(value, Bounds):
         return [value.lower, value.upper]
     if isinstance(value, Categories):
         return list(value.values)
     if isinstance(value, Mapping):
-        return {name: _facts(one) for name, one in value.items()}
-    return [_facts(one) for one in value] if isinstance(value, list | tuple) else value
+        return {name: listed_facts(one) for name, one in value.items()}
+    return [listed_facts(one) for one in value] if isinstance(value, list | tuple) else value
