@@ -1,0 +1,160 @@
+"""`tacit train` and `tacit models` of a folder: charged once, kept, predicted with, refused in one sentence."""
+
+from __future__ import annotations
+
+import csv as csv_files
+import io
+import json
+import shlex
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.cli.app import run
+from tacit.learn.estimators.base import from_document
+from tests.unit.cli.stats_commands import epsilon_spent
+from tests.unit.cli.terminal import Typist
+
+Capture = pytest.CaptureFixture[str]
+TRAIN = "train visits --estimator LinearRegression --features sex,age --target weight --set target_bounds='[0, 200]'"
+NEW = "name,age,sex\nx,30,F\ny,50,M\nz,200,unlisted\n"
+
+
+def shown(capsys: Capture, words: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = run(shlex.split(words))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def found(capsys: Capture, words: str) -> dict[str, Any]:
+    code, out, err = shown(capsys, f"{words} --json")
+    assert code == 0, err
+    return dict(json.loads(out))
+
+
+@pytest.fixture
+def new(tmp_path: Path) -> Path:
+    path = tmp_path / "new.csv"
+    path.write_text(NEW, encoding="utf-8")
+    return path
+
+
+def test_a_model_is_trained_listed_shown_exported_predicted_with_and_removed(
+    clinic: str, new: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    at = f"--folder {clinic}"
+    quoted = found(capsys, f"{TRAIN} --epsilon 2 {at} --preview")
+    assert epsilon_spent(capsys, clinic) == 0
+    made = found(capsys, f"{TRAIN} --epsilon 2 {at} --purpose weights")
+    assert made["cost"] == quoted["cost"]
+    assert epsilon_spent(capsys, clinic) == pytest.approx(2)
+    again = found(capsys, f"{TRAIN} --epsilon 2 {at}")
+    assert (again["model"], again["cost"]["epsilon"]) == (made["model"], 0)
+    listed = found(capsys, f"models list {at}")["models"]
+    assert [one["model"] for one in listed] == [made["model"]]
+    assert found(capsys, f"models show {made['model']} {at}")["card"] == made["card"]
+
+    code, out, _ = shown(capsys, f"models predict {made['model']} {new} {at}")
+    (name,), *lines = csv_files.reader(io.StringIO(out))
+    assert (code, name, len(lines)) == (0, "weight", 3)
+    file = tmp_path / "model.json"
+    assert shown(capsys, f"models export {made['model']} {file} {at}")[0] == 0
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    rows = {"sex": ["F", "M", "unlisted"], "age": [30, 50, 200]}
+    predicted = from_document(json.loads(file.read_text())).predict(rows).tolist()
+    assert [float(line[0]) for line in lines] == predicted
+    told = found(capsys, f"models predict {made['model']} {new} {at}")
+    assert [row["weight"] for row in told["rows"]] == predicted
+
+    assert shown(capsys, f"table remove visits --yes {at}")[0] == 0
+    assert shown(capsys, f"models predict {made['model']} {new} {at}")[1] == out
+    assert shown(capsys, f"models remove {made['model']} --yes {at}")[0] == 0
+    assert found(capsys, f"models list {at}")["models"] == []
+
+
+def test_probabilities_are_columns_by_class(clinic: str, new: Path, capsys: Capture) -> None:
+    words = "train visits --estimator GaussianNB --features age --target sex --epsilon 1"
+    made = found(capsys, f"{words} --folder {clinic}")["model"]
+    _, out, _ = shown(capsys, f"models predict {made} {new} --method predict_proba --folder {clinic}")
+    assert out.splitlines()[0] == "F,M"
+    assert len(out.splitlines()) == 4
+
+
+def test_more_than_half_of_what_is_left_needs_a_confirmation(clinic: str, capsys: Capture) -> None:
+    code, _, err = shown(capsys, f"{TRAIN} --epsilon 40 --folder {clinic}")
+    assert (code, "more than half" in err, "--yes" in err) == (2, True, True)
+    assert epsilon_spent(capsys, clinic) == 0
+    code, out, err = shown(capsys, f"{TRAIN} --epsilon 40 --folder {clinic} --yes")
+    assert (code, "LinearRegression" in out, "remaining: ε" in err) == (0, True, True)
+
+
+def test_a_person_is_asked_on_a_terminal(clinic: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [*shlex.split(TRAIN), "--epsilon", "40", "--folder", clinic]
+    with monkeypatch.context() as patch:
+        code, out = Typist(patch).runs(*words, types=["n"])
+        assert (code, "continue?" in out) == (130, True)
+    assert epsilon_spent(capsys, clinic) == 0
+
+
+REFUSED = {
+    "an unknown table": ("train nothing --estimator LinearRegression --features age --target sex --epsilon 1", "T"),
+    "an unknown estimator": (
+        "train visits --estimator SVC --features age --target sex --epsilon 1",
+        "no estimator SVC",
+    ),
+    "an unknown column": (f"{TRAIN.replace('age', 'height')} --epsilon 1", "height"),
+    "no bounds": (TRAIN.partition(" --set")[0] + " --epsilon 1", "target_bounds"),
+    "a budget": (f"{TRAIN} --epsilon 1 --set budget=3", "budget is no parameter"),
+    "an unknown parameter": (f"{TRAIN} --epsilon 1 --set color=red", "no parameter 'color'"),
+    "what is no JSON": (f"{TRAIN} --epsilon 1 --set bounds=0:120", "must be JSON"),
+    "no value": (f"{TRAIN} --epsilon 1 --set bounds", "write COLUMN=VALUE"),
+    "no features": ("train visits --estimator LinearRegression --features , --target sex --epsilon 1", "features"),
+    "an unknown analyst": (f"{TRAIN} --epsilon 1 --analyst zoe", "zoe"),
+    "an absent model": ("models show 0123", "there is no model 0123"),
+    "predictions of an absent model": ("models predict ../x new.csv", "there is no model ../x"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_is_one_sentence_with_a_code_and_charges_nothing(
+    clinic: str, capsys: Capture, name: str
+) -> None:
+    words, reason = REFUSED[name]
+    code, out, err = shown(capsys, f"{words} --folder {clinic}")
+    assert code in (2, 3), err
+    assert (out, err.startswith("tacit: T"), len(err.splitlines())) == ("", True, 1)
+    assert reason in err
+    assert "internal error" not in err
+    assert epsilon_spent(capsys, clinic) == 0
+
+
+WRONG = {
+    "a missing column": ("age\n1\n", "has no column sex"),
+    "no rows": ("age,sex\n", "has no rows"),
+    "an empty file": ("", "has no column sex"),
+    "a missing value": ("age,sex\n,F\n", "missing values"),
+    "a text for a number": ("age,sex\nold,F\n", "missing values"),
+    "a short line": ("age,sex\n3\n", "missing values"),
+    "no number": ("age,sex\nnan,F\n", "missing values"),
+    "what is no text": ("age,sex\n\x00,\udc80\n", ""),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_rows_that_cannot_be_read_are_one_sentence(clinic: str, new: Path, capsys: Capture, name: str) -> None:
+    made = found(capsys, f"{TRAIN} --epsilon 1 --folder {clinic}")["model"]
+    text, reason = WRONG[name]
+    new.write_bytes(text.encode("utf-8", "surrogateescape"))
+    code, out, err = shown(capsys, f"models predict {made} {new} --folder {clinic}")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert reason in err
+    assert "internal error" not in err
+
+
+def test_a_file_is_never_overwritten(clinic: str, new: Path, capsys: Capture) -> None:
+    made = found(capsys, f"{TRAIN} --epsilon 1 --folder {clinic}")["model"]
+    code, _, err = shown(capsys, f"models export {made} {new} --folder {clinic}")
+    assert (code, "exists and is not overwritten" in err, new.read_text()) == (2, True, NEW)
