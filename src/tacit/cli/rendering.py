@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from tacit import Cost
+    from tacit.pipeline import Quote
     from tacit.privacy.tables import Table
     from tacit.query import Preview
     from tacit.query.explain import Line
@@ -139,7 +140,7 @@ def counted_text(release: ReleasedRows, lines: Iterable[Line]) -> str:
     )
 
 
-def budget_facts(preview: Preview) -> list[Fact]:
+def budget_facts(preview: Quote) -> list[Fact]:
     """Return the remaining budgets of a preview, and why the cost does not fit if it does not."""
     remaining = remaining_facts(preview.remaining, preview.analyst)
     return remaining if preview.fits else [*remaining, Fact("over budget", with_options(preview.refusal), True)]

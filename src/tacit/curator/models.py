@@ -15,6 +15,7 @@ import inspect
 import json
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -52,6 +53,7 @@ FORMAT: Final = "tacit model 1"
 ID_LENGTH: Final = 24
 MODELS_MAX: Final = 1_000
 """The greatest number of models that are kept for one analyst, and for the owner."""
+_ID: Final = re.compile(f"[0-9a-f]{{{ID_LENGTH}}}")
 METHODS: Final = ("predict", "predict_proba", "transform", "score_samples")
 """What a model computes of rows; the first that an estimator has is its default."""
 NOT_STATED: Final = ("epsilon", "delta", "budget")
@@ -156,7 +158,7 @@ class ModelStore:
 
     def get(self, model: str) -> KeptModel:
         """Return a model by its id, or raise UnknownName."""
-        if not isinstance(model, str) or len(model) != ID_LENGTH or not {*model} <= {*"0123456789abcdef"}:
+        if _ID.fullmatch(str(model)) is None:
             raise no_model(model)
         return _read(self._folder / f"{model}.json")
 

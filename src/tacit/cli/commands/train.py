@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tacit.client.answers import RemotePreview
     from tacit.client.models import RemoteModel
     from tacit.curator import Curator
-    from tacit.curator.models import KeptModel
+    from tacit.curator.models import KeptModel, PreparedTraining
     from tacit.engines.protocol import Progress
     from tacit.stats.releases import StatisticPreview
 
@@ -80,11 +80,8 @@ def command(
     from tacit.cli.output import progress_bar
 
     columns = [name.strip() for name in features.split(",") if name.strip()]
-    named = _parameters(parameters)
-    with (
-        reporting_no_charge(),
-        _open(folder, server, analyst, (table, estimator, columns, target, epsilon, named)) as at,
-    ):
+    typed = TrainingSpec(table, estimator, columns, target, epsilon, _parameters(parameters))
+    with reporting_no_charge(), _open(folder, server, analyst, typed) as at:
         if preview:
             _show_preview(screen, at.preview())
             return
@@ -158,7 +155,16 @@ def _parameters(typed: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-Arguments = tuple[str, str, list[str], str | None, float, dict[str, Any]]
+@dataclass(frozen=True)
+class TrainingSpec:
+    """A training, as typed."""
+
+    table: str
+    estimator: str
+    features: list[str]
+    target: str | None
+    epsilon: float
+    parameters: dict[str, Any]
 
 
 @dataclass
@@ -167,15 +173,15 @@ class _FolderTraining:
 
     curator: Curator
     analyst: str | None
-    arguments: Arguments
+    spec: TrainingSpec
 
-    def __post_init__(self) -> None:
+    def _planned(self, **run: Any) -> PreparedTraining:
         from tacit.curator.models import estimator_of
 
-        table, estimator, features, target, epsilon, parameters = self.arguments
-        self._table = table
-        self._planned = lambda **run: self.curator.prepare_training(
-            table, estimator_of(estimator, parameters), features, target, epsilon, analyst=self.analyst, **run
+        spec = self.spec
+        estimator = estimator_of(spec.estimator, spec.parameters)
+        return self.curator.prepare_training(
+            spec.table, estimator, spec.features, spec.target, spec.epsilon, analyst=self.analyst, **run
         )
 
     def preview(self) -> StatisticPreview:
@@ -187,7 +193,7 @@ class _FolderTraining:
 
     @property
     def remaining(self) -> dict[str, Cost]:
-        dataset = self.curator.table(self._table).table.dataset
+        dataset = self.curator.table(self.spec.table).table.dataset
         return {dataset: self.curator.budget(dataset, self.analyst).remaining()}
 
 
@@ -196,18 +202,15 @@ class _ServerTraining:
     """A training at a server, where the token identifies the analyst."""
 
     client: Client
-    arguments: Arguments
+    spec: TrainingSpec
     model: RemoteModel | None = None
 
     def preview(self) -> RemotePreview:
-        *arguments, parameters = self.arguments
-        return self.client.training_preview(*arguments, parameters=parameters)
+        return self.client.training_preview(**vars(self.spec))
 
     def train(self, purpose: str, timeout_s: float | None, progress: Progress | None) -> tuple[RemoteModel, Cost]:
-        *arguments, parameters = self.arguments
-        self.model = self.client.train(
-            *arguments, parameters=parameters, purpose=purpose, timeout_s=timeout_s, progress=progress
-        )
+        run: dict[str, Any] = {"purpose": purpose, "timeout_s": timeout_s, "progress": progress}
+        self.model = self.client.train(**vars(self.spec), **run)
         return self.model, self.model.cost
 
     @property
@@ -217,19 +220,19 @@ class _ServerTraining:
 
 @contextmanager
 def _open(
-    folder: Path, server: ServerAddress | None, analyst: str | None, arguments: Arguments
+    folder: Path, server: ServerAddress | None, analyst: str | None, spec: TrainingSpec
 ) -> Iterator[_FolderTraining | _ServerTraining]:
     """Open the folder or the server of a training."""
     from tacit.cli.backends import open_client, open_curator
 
     if server is None:
         with open_curator(folder) as curator:
-            yield _FolderTraining(curator, analyst, arguments)
+            yield _FolderTraining(curator, analyst, spec)
         return
     if analyst is not None:
         raise click.UsageError("a server identifies the analyst by the token; leave out --analyst")
     with open_client(server) as client:
-        yield _ServerTraining(client, arguments)
+        yield _ServerTraining(client, spec)
 
 
 def _show_preview(screen: Screen, preview: StatisticPreview | RemotePreview) -> None:
