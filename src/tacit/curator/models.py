@@ -56,6 +56,10 @@ MODELS_MAX: Final = 1_000
 _ID: Final = re.compile(f"[0-9a-f]{{{ID_LENGTH}}}")
 METHODS: Final = ("predict", "predict_proba", "transform", "score_samples")
 """What a model computes of rows; the first that an estimator has is its default."""
+NUMBER_MAX: Final = 1_000
+"""The greatest number of bins, clusters and the like, which planning takes time for, of an estimator by name."""
+UNLIMITED: Final = ("rows_per_unit", "random_state")
+"""Parameters whose numbers decide about no work."""
 NOT_STATED: Final = ("epsilon", "delta", "budget")
 """Parameters of estimators that a training has of its own, or that belong to the data set."""
 
@@ -351,6 +355,8 @@ def estimator_of(name: str, parameters: Mapping[str, Any]) -> PrivateEstimator:
         if one not in own:
             hint = did_you_mean(str(one), own, f"its parameters are {', '.join(own)}")
             raise InvalidInput(f"{name} has no parameter {one!r}; {hint}", name=str(one))
+        if one not in UNLIMITED and isinstance(parameters[one], int | float) and abs(parameters[one]) > NUMBER_MAX:
+            raise TooLarge(f"{one} may be {NUMBER_MAX:,} at most", name=one)
     found: PrivateEstimator = kind(**parameters)
     return found
 
