@@ -22,6 +22,7 @@ import tacit
 from tacit import accounting
 from tacit.client import Client
 from tacit.curator import PrivacyWarning
+from tacit.learn import StandardScaler
 from tacit.privacy import events
 from tacit.privacy.tables import Column, Kind, Table
 from tacit.stats.preparation import CommonOptions
@@ -100,6 +101,8 @@ def usual(curator: tacit.Curator) -> dict[str, dict[str, Any]]:
     asked = {"sql": COUNT.format(7), "epsilon": 1.0, "limits": tacit.Limits(), "keys": None}
     visits = {"name": "labs", "data": curator.folder.parent / "labs.csv", "unit": "patient", "replace": True}
     table = curator.catalog.schema.table("codes")
+    trained = {"table": "visits", "estimator": StandardScaler(), "features": ["age"], "target": None, "epsilon": 1.0}
+    trained |= {"analyst": "ana", "purpose": "a test", "key": None, "timeout_s": 5.0}
     return {
         "add_analyst": {"name": "bob", "budgets": {"visits": tacit.Budget(1.0, 1e-6)}},
         "add_epoch": {"dataset": "nowhere", "name": "2024", "epsilon": 0.1, "delta": None},
@@ -112,6 +115,7 @@ def usual(curator: tacit.Curator) -> dict[str, dict[str, Any]]:
         "findings": {"dataset": "visits"},
         "keep_finding": {"finding": finding_of(), "dataset": "visits", "by": "olga"},
         "record_sources": {"names": ["labs"], "before": {}},
+        "prepare_training": trained,
         "preview": asked,
         "refresh": {},
         "register": {
@@ -129,6 +133,7 @@ def usual(curator: tacit.Curator) -> dict[str, dict[str, Any]]:
         "set_cap": {"analyst": "cleo", "dataset": "visits", "epsilon": 1.0, "delta": 1e-6},
         "sql": asked | {"analyst": "ana", "purpose": "a test", "key": None, "timeout_s": 5.0},
         "table": {"name": "visits"},
+        "train": trained,
     }
 
 
