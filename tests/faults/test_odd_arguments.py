@@ -268,7 +268,13 @@ def remote() -> Client:
     return Client("http://127.0.0.1:1", "tacit_x", retries=0, http=http, sleep=lambda _: None)
 
 
+TRAINING: Final = {"table": "visits", "estimator": "PCA", "features": ["age"], "epsilon": 1.0, "parameters": {}}
 REMOTE: Final[dict[str, dict[str, Any]]] = {
+    "model": {"model": "0"},
+    "models": {"dataset": "visits"},
+    "remove_model": {"model": "0"},
+    "train": TRAINING | {"key": "k", "purpose": "a test", "timeout_s": 5.0},
+    "training_preview": TRAINING,
     "add_analyst": {"name": "bob", "budgets": {"visits": tacit.Budget(1.0)}},
     "add_epoch": {"dataset": "visits", "name": "e"},
     "add_table": {"name": "labs", "data": "labs.csv", "unit": "patient"},

@@ -106,10 +106,11 @@ def training_request(
     purpose: str,
 ) -> TrainingRequest:
     """Return the request of a training; an estimator is sent as its name and its parameters."""
-    stated = dict(mapping("parameters", parameters or {}, "values by the names of parameters"))
+    words = "values by the names of parameters"
+    stated = dict(mapping("parameters", {} if parameters is None else parameters, words))
     name = estimator
     if not isinstance(name, str):
-        if parameters:
+        if stated:
             raise InvalidInput("an estimator has its parameters; leave parameters= out", name="parameters")
         if not hasattr(estimator, "get_params"):
             raise WrongType("the estimator is one of tacit.learn, or its name", name="estimator", value=estimator)
