@@ -121,6 +121,7 @@ REFUSED: Final[dict[str, tuple[dict[str, Any], int, str]]] = {
     "a budget": ({"parameters": {"budget": 3}}, 400, "budget is no parameter"),
     "a delta": ({"parameters": {"delta": 0.5}}, 400, "delta is no parameter"),
     "an epsilon of the estimator": ({"parameters": {"epsilon": 9}}, 400, "epsilon is no parameter"),
+    "a search": ({"estimator": "PrivateSearch"}, 404, "there is no estimator PrivateSearch"),
     "a huge number": ({"estimator": "KMeans", "parameters": {"n_clusters": 10**30}}, 400, "1,000 at most"),
     "an unknown column": ({"features": ["height"]}, 404, "height"),
     "a column twice": ({"features": ["sex", "sex"]}, 400, "once"),
@@ -150,7 +151,7 @@ ODD: Final[tuple[Any, ...]] = (
 )
 
 
-@pytest.mark.parametrize("name", learn.ESTIMATORS)
+@pytest.mark.parametrize("name", [one for one in learn.ESTIMATORS if one != "PrivateSearch"])
 def test_whatever_a_parameter_is_there_is_no_defect_and_no_long_planning(place: Clinic, name: str) -> None:
     kind = getattr(learn, name)
     facts: dict[str, Any] = {"estimator": name, "features": ["age"], "target": "sex" if kind.needs_target else None}
