@@ -21,17 +21,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from tacit.attack.cells import fits, is_generalised, is_missing, list_of
 from tacit.attack.finding import Measurement, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
 from tacit.attack.linkage import (
     CANDIDATES,
     ONE_RECORD,
     Matcher,
-    fits,
     is_candidate,
-    is_generalised,
-    is_missing,
-    list_of,
     owners,
     people_by_row,
     people_of,

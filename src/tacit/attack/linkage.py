@@ -1,7 +1,6 @@
 """Record linkage: published records matched with a register of people by what both hold (Sweeney 2000).
 
-A published cell may be generalised: `*`, a prefix (`130**`), a range (`20-29`, `[20, 30)`, `>=65`, `65+`), a list
-(`{a, b}`); an empty cell and `?` fit every value.
+A published cell may be missing or generalised (`attack/cells.py`).
 A record is linked if exactly one person of the register fits it, and no record of somebody else is linked to that
 person. A person whose own value is missing or generalised in the register fits the records whose cell stands for it,
 and no exact one.
@@ -18,10 +17,8 @@ own.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import date
 from itertools import combinations
 from statistics import median
 from typing import Any, Final
@@ -29,6 +26,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.attack.cells import fits, is_generalised, is_missing, meets
 from tacit.attack.finding import Measurement, Series, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
 from tacit.attack.records import Records
@@ -38,83 +36,11 @@ from tacit.privacy.errors import InvalidInput
 COMBINED_MAX: Final = 4
 """How many columns are combined at most where the uniqueness of every combination is measured."""
 COLUMNS_COMBINED_MAX: Final = 8
-_RANGE: Final = re.compile(r"\s*([\[(]?)\s*(-?\d+(?:\.\d+)?)\s*(?:-|–|to|,|;)\s*(-?\d+(?:\.\d+)?)\s*([\])]?)\s*")
-MISSING: Final = ("", "?")
-"""Texts that, like None and NaN, stand for any value."""
-_AT_LEAST: Final = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*\+\s*")
 CANDIDATES: Final = (
     "Links to a register are candidates: neither truth nor a complete register says who is in the table; the figures "
     "are shown."
 )
 ONE_RECORD: Final = "each record is of another person; where a person has several, name the column that says whose"
-_OPEN: Final = re.compile(r"\s*(>=|<=|>|<|≥|≤)\s*(-?\d+(?:\.\d+)?)\s*")
-
-
-def is_missing(cell: Any) -> bool:
-    """Return whether a cell says nothing: such a cell fits every value, and names nobody."""
-    return cell is None or (cell.strip() in MISSING if isinstance(cell, str) else bool(cell != cell))
-
-
-def fits(cell: Any, value: Any) -> bool:
-    """Return whether a value of a person agrees with a published cell, which may be generalised."""
-    if is_missing(cell) or cell == value:
-        return True
-    if not isinstance(cell, str):
-        return bool(str(cell) == value)
-    text, shown = cell.strip(), str(value)
-    if set(text) <= {"*"} or is_missing(value):
-        return set(text) <= {"*"}
-    if text == shown:
-        return True
-    if "*" in text:
-        if text.endswith("*") and text.count("*") == 1:
-            return shown.startswith(text[:-1])
-        return len(text) == len(shown) and all(one in ("*", other) for one, other in zip(text, shown, strict=True))
-    if (listed := list_of(text)) is not None:
-        return shown in listed
-    try:
-        number = float(value) if not isinstance(value, date) else float("nan")
-    except (TypeError, ValueError):
-        return False
-    if (found := _RANGE.fullmatch(text)) is not None:
-        low, high = float(found[2]), float(found[3])
-        return (low < number if found[1] == "(" else low <= number) and (
-            number < high if found[4] == ")" else number <= high
-        )
-    if (found := _AT_LEAST.fullmatch(text)) is not None:
-        return number >= float(found[1])
-    if (found := _OPEN.fullmatch(text)) is not None:
-        limit = float(found[2])
-        return {
-            *((">=", "≥") if number >= limit else ()),
-            *(("<=", "≤") if number <= limit else ()),
-            *((">",) if number > limit else ()),
-            *(("<",) if number < limit else ()),
-        }.__contains__(found[1])
-    return False
-
-
-def list_of(cell: Any) -> list[str] | None:
-    """Return the values of a cell that lists them, as in `{a, b}`; None for any other cell."""
-    text = cell.strip() if isinstance(cell, str) else ""
-    return [part.strip() for part in text[1:-1].split(",")] if text[:1] == "{" and text[-1:] == "}" else None
-
-
-def is_generalised(cell: Any) -> bool:
-    """Return whether a cell can stand for several values: it is missing, or a pattern, a list or a range."""
-    if is_missing(cell):
-        return True
-    if not isinstance(cell, str):
-        return False
-    found = _RANGE.fullmatch(cell)
-    is_range = found is not None and float(found[2]) <= float(found[3])  # 2020-05 is a month
-    is_open = any(one.fullmatch(cell) for one in (_OPEN, _AT_LEAST))
-    return "*" in cell or list_of(cell) is not None or is_range or is_open
-
-
-def meets(cell: Any, other: Any) -> bool:
-    """Return whether two cells, each of which may be generalised, can stand for the same value."""
-    return fits(cell, other) or fits(other, cell)
 
 
 class Matcher:

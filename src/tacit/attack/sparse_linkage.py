@@ -21,10 +21,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from tacit.attack.cells import is_missing
 from tacit.attack.confidence import clopper_pearson
 from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, stated
-from tacit.attack.linkage import is_missing
 from tacit.attack.targets import DoesNotFit, Table
 from tacit.privacy.errors import InvalidInput
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit import attack
-from tacit.attack.linkage import fits
+from tacit.attack.cells import fits, meets
 from tacit.privacy.errors import InvalidInput, NotInCatalog
 
 PUBLISHED = {
@@ -45,10 +45,41 @@ KNOWN = ("zip", "born", "sex")
         ),
         *(("20-29", "x", False), ("5", 5, True), (5, "5", True), ("N*", None, False), ("1*3", "153", True)),
         *(("2020-05", "2020-05", True), ("None", None, False), ("1*3", "1553", False)),
+        *(("1*", "10-19", False), ("10-19", "10-19", True), ("*", "10-19", True), ("20-29", "25-34", False)),
     ],
 )
 def test_a_generalised_cell_fits_the_values_that_it_stands_for(cell: object, value: object, expected: bool) -> None:
     assert fits(cell, value) is expected
+
+
+@pytest.mark.parametrize(
+    ("cell", "other", "expected"),
+    [
+        *(
+            ("20-29", "25-34", True),
+            ("20-29", "30-39", False),
+            ("[20, 30)", "[30, 40)", False),
+            ("20-30", ">30", False),
+        ),
+        *(("<18", "17+", True), ("130**", "13053-13099", True), ("130**", "20-29", False), ("1*", "10-19", True)),
+        *(("1*", "20-29", False), ("{10, 20}", "1*", True), ("{10, 20}", "3*", False), ("{10, 20}", "15-25", True)),
+        *(("{a, b}", "{b, c}", True), ("{a, b}", "{c}", False), ("13*", "130**", True), ("13*", "1*", True)),
+        *(("1*3", "15*", True), ("1*3", "1**", True), ("1*3", "1*4", False), ("1*3", "1***", False)),
+        *(("x*", "10-19", False), ("", "{a}", True), ("25", "20-29", True), ("35", "20-29", False), (25, "2*", True)),
+    ],
+)
+def test_two_cells_meet_if_they_can_stand_for_one_value(cell: object, other: object, expected: bool) -> None:
+    assert meets(cell, other) is expected
+    assert meets(other, cell) is expected
+
+
+def test_people_of_overlapping_groups_are_not_told_apart() -> None:
+    register = {"age": ["25-34", "20-29"], "name": ["ana", "ben"]}
+    target = attack.Table(
+        {"age": ["20-29", "25-34"], "ill": ["flu", "cold"]}, quasi_identifiers=["age"], sensitive="ill",
+        register=register, identity="name", complete_register=True,
+    )  # fmt: skip
+    assert attack.run("attribute_linkage", target).lower_bound == 0.0
 
 
 def test_a_record_that_one_voter_fits_is_linked_to_its_name() -> None:
