@@ -6,10 +6,19 @@ skewness      the shares of values among those alike differ from the shares in t
               Venkatasubramanian 2007): the greatest share, and the greatest total variation distance (t)
 composition   two tables about the same people leave one value that is possible in both (Ganta et al. 2008)
 
-With a register, what is measured is about its people: the values of all records that fit a person. A person who fits
-records may be in none of them. So a share is a bound where the truth says so: of people whose value is known, those for
-whom it alone is left. Or where the register is complete: of the people in the table, those with one value left who fit
-a row that as many records have as people fit.
+Whose a record is, the table shows by `entity`; otherwise each is somebody's own. Candidates for a person are those
+whose records all agree with what is known of that person, and a value is certain if every candidate has it. A person
+alone in a group is the only candidate, and each of their values is certain.
+
+With a register, what is measured is about its people. A person who fits records may be in none of them. So a share is a
+bound where the truth says so: of people whose values are known, those of whom a certain value is one (by all of their
+rows in the register, or by one of them). Or where the
+register is complete: of the people in the table, those with a certain value who must be in it, because as many fit the
+same people of the register as these are. Other candidates for these are then ruled out.
+
+In composition a person has one value only where neither table has an `entity` and the truth names nobody twice;
+otherwise the values that are certain by one of the tables are counted. The other table counts for a bound where
+the truth says so, or the person must be in it.
 
 A sensitive cell that is missing or generalised stands for the values of the tables that fit it, in proportion to how
 often these occur, and unless it lists its values also for one that occurs nowhere (`UNSEEN`): it makes nothing certain.
@@ -18,21 +27,28 @@ often these occur, and unless it lists its values also for one that occurs nowhe
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from tacit.attack.cells import fits, is_generalised, is_missing, list_of
-from tacit.attack.finding import Measurement, ThreatModel
-from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
-from tacit.attack.linkage import (
+from tacit.attack.candidates import (
     CANDIDATES,
     ONE_RECORD,
-    Matcher,
+    Holders,
+    Row,
+    by_pseudonym,
+    in_both,
     is_candidate,
     owners,
-    people_by_row,
     people_of,
+    pseudonyms,
+    register_holders,
+    require_fitting,
+    require_room,
 )
+from tacit.attack.cells import fits, is_generalised, list_of
+from tacit.attack.finding import Measurement, ThreatModel
+from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
 from tacit.attack.records import Records
 from tacit.attack.targets import DoesNotFit, Table
 from tacit.privacy.errors import InvalidInput
@@ -50,18 +66,18 @@ UNSEEN: Final = object()
 )
 def infer(target: Table, setting: Setting) -> Outcome:
     """Return how many people have one possible sensitive value, and how much the others' became likelier."""
-    meaning = _Meaning([target] if target.other is None else [target, target.other])
+    meaning, whose = _Meaning([target] if target.other is None else [target, target.other]), owners(target)
     everybody = Counter[Any]()
     for cell in target.records[stated(target.sensitive, "sensitive")].tolist():
         everybody.update(meaning.of(cell))
-    people = _possible_values(target, target.register, meaning)
-    joint = people if target.other is None else _in_both(target, target.other, people, meaning)
-    known = [one for one in joint if one]
+    people, members = _known(target, target, meaning)
+    joint = people if target.other is None else _in_both(target, target.other, people, members, meaning)
+    known = [one for one in joint.values() if one.values]
     if not known:
         raise DoesNotFit("no person of the register fits a record of the table", name="register")
-    whose = owners(target) if target.register is None else people_of(target.register, target.identity)
-    alone, two_left = _share(joint, whose, _is_certain), _share(joint, whose, lambda one: len(one) == 2)
-    guessed, distance = zip(*(_skew(one, everybody) for one in known), strict=True)
+    alone = sum(bool(one.certain) for one in known) / len(known)
+    two_left = sum(len(one.values) == 2 and not one.certain for one in known) / len(known)
+    guessed, distance = zip(*(_skew(one.values, everybody) for one in known), strict=True)
     expected, prior = sum(guessed) / len(known), _likeliest(everybody)[1] / target.records.size
     measurements = [
         Measurement("share of people with one possible value", alone, baseline=0.0, key="one_value_left"),
@@ -70,25 +86,23 @@ def infer(target: Table, setting: Setting) -> Outcome:
         Measurement("t-closeness", max(distance), key="t_closeness"),
     ]
     if target.other is not None:
-        before = _share(people, whose, _is_certain)
+        fitting = [one for one in people.values() if one.values]
+        before = sum(bool(one.certain) for one in fitting) / len(fitting)
         measurements.append(
             Measurement("share with one possible value, from one table", before, key="one_value_from_one_table")
         )
     bound: float | None = None if is_candidate(target) else alone
     if isinstance(target.truth, list):
-        true = _true_values(target, target.truth)
-        if len(true) != len(joint):
-            raise InvalidInput("truth must hold the sensitive value of each person", name="truth")
-        judged = [(owner, one, values) for owner, one, values in zip(whose, joint, true, strict=True) if values]
-        right = sum(_likeliest(one)[0] in values for _, one, values in judged)
+        true = _true_values(target, target.truth, whose)
+        judged = [(joint[person], values) for person, values in true.items() if values]
+        right = sum(str(_likeliest(one.values)[0]) in values for one, values in judged)
         measurements.append(
             Measurement("values guessed right", right / max(len(judged), 1), baseline=prior, key="values_guessed_right")
         )
-        found = {owner for owner, one, values in judged if _is_certain(one) and values & one.keys()}
-        bound = len(found) / max(len({owner for owner, _, _ in judged}), 1)
+        found = sum(not values.isdisjoint(map(str, one.certain)) for one, values in judged)
+        bound = found / max(len(judged), 1)
     elif target.register is not None and target.complete_register:
-        found = {whose[one] for one in _members(target, target.register, whose) if _is_certain(joint[one])}
-        bound = len(found) / len(set(owners(target)))
+        bound = sum(bool(joint[person].certain) for person in members) / len(set(whose))
     return Outcome(
         ThreatModel("the published table" + (" and another one" if target.other else ""), _knowledge(target), 0),
         tuple(measurements),
@@ -98,7 +112,7 @@ def infer(target: Table, setting: Setting) -> Outcome:
         worst=_worst(target, joint),
         assumptions=() if target.entity or isinstance(target.truth, list) else (ONE_RECORD,),
         details={
-            "people": len({whose[place] for place, one in enumerate(joint) if one}),
+            "people": len(known),
             "values": len(everybody.keys() - {UNSEEN}),
         },
         bounds="a share of people whose value is certain",
@@ -106,29 +120,169 @@ def infer(target: Table, setting: Setting) -> Outcome:
     )
 
 
-def _in_both(target: Table, other: Table, people: Sequence[Counter[Any]], meaning: _Meaning) -> list[Counter[Any]]:
-    """Return the values of each person that are possible by two tables."""
-    others = _possible_values(other, target.records if target.register is None else target.register, meaning)
-    if len(others) != len(people):
-        raise DoesNotFit("two tables about the same people need a register of them", name="other")
-    return [
-        Counter({value: min(one[value], another[value]) for value in one if value in another})
-        for one, another in zip(people, others, strict=True)
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Pseudonyms with the same rows: whose they are, the values of their records, and those that each certainly has."""
+
+    rows: frozenset[Row]
+    pseudonyms: tuple[Any, ...]
+    owners: frozenset[Any]
+    values: Counter[Any]
+    of_each: frozenset[Any]
+    of_some: frozenset[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a table tells of a person: possible values by their weights, and those that the person certainly has."""
+
+    values: Counter[Any]
+    certain: frozenset[Any]
+
+    @classmethod
+    def by(cls, groups: Sequence[_Group]) -> _Known:
+        """Return what is known of a person whose records are those of one pseudonym of some groups."""
+        if not groups:
+            return cls(Counter(), frozenset())
+        if len(groups) == 1 and len(groups[0].pseudonyms) == 1:
+            return cls(groups[0].values, groups[0].of_some)
+        values = Counter[Any]()
+        for one in groups:
+            values.update(one.values)
+        if len(frozenset().union(*(one.owners for one in groups))) == 1:
+            return cls(values, frozenset().union(*(one.of_some for one in groups)))
+        return cls(values, frozenset.intersection(*(one.of_each for one in groups)))
+
+
+def _groups(table: Table, meaning: _Meaning) -> list[_Group]:
+    rows = table.records.rows(stated(table.quasi_identifiers, "quasi_identifiers"))
+    cells, whose = table.records[stated(table.sensitive, "sensitive")].tolist(), owners(table)
+    alike: dict[frozenset[Row], list[tuple[Any, list[int]]]] = defaultdict(list)
+    for one, places in by_pseudonym(table).items():
+        alike[frozenset(rows[place] for place in places)].append((one, places))
+    found = []
+    for having, members in alike.items():
+        values = Counter[Any]()
+        certain: list[frozenset[Any]] = []
+        for _, places in members:
+            meanings = [meaning.of(cells[place]) for place in places]
+            for one in meanings:
+                values.update(one)
+            certain.append(frozenset().union(*(one for one in meanings if len(one) == 1 and UNSEEN not in one)))
+        found.append(
+            _Group(
+                having,
+                tuple(one for one, _ in members),
+                frozenset(whose[places[0]] for _, places in members),
+                values,
+                frozenset.intersection(*certain),
+                frozenset().union(*certain),
+            )
+        )
+    return found
+
+
+def _known(table: Table, about: Table, meaning: _Meaning) -> tuple[dict[Any, _Known], set[Any]]:
+    """Return what a table tells of each person of a register, or of its own people, and who must be in it."""
+    columns, groups = stated(table.quasi_identifiers, "quasi_identifiers"), _groups(table, meaning)
+    fitting: dict[Any, list[int]]
+    if about.register is None:
+        members = {one for group in groups for one in group.pseudonyms}
+        having = ((row, place) for place, group in enumerate(groups) for row in group.rows)
+        rows, places = zip(*having, strict=True)
+        holders = Holders(rows, places, columns, is_certain=False)
+        own = [sorted(holders.of_all(group.rows)) for group in groups]
+        fitting = {one: own[place] for place, group in enumerate(groups) for one in group.pseudonyms}
+    else:
+        holders = register_holders(about, about.register, is_certain=False)
+        if table is about:
+            require_fitting(table, holders, table.records.rows(columns))
+        fitting, members = _fitting(about, about.register, groups, holders)
+    shared: dict[tuple[int, ...], _Known] = {}
+    for one in map(tuple, fitting.values()):
+        if one not in shared:
+            shared[one] = _Known.by([groups[place] for place in one])
+    found = {person: shared[tuple(places)] for person, places in fitting.items()}
+    if about.register is not None and isinstance(about.truth, list):
+        _add_by_single_rows(found, about, about.register, groups)
+    return found, members
+
+
+def _add_by_single_rows(found: dict[Any, _Known], about: Table, register: Records, groups: Sequence[_Group]) -> None:
+    """Add what is certain of people with several rows in a register by one of these; the truth says what is right."""
+    columns = stated(about.quasi_identifiers, "quasi_identifiers")
+    held = list(zip(people_of(register, about.identity), register.rows(columns), strict=True))
+    several = Counter(person for person, _ in held)
+    having = ((row, place) for place, group in enumerate(groups) for row in group.rows)
+    rows, places = zip(*having, strict=True)
+    holders = Holders(rows, places, columns, is_certain=False)
+    for person, row in held:
+        if several[person] > 1:
+            certain = _Known.by([groups[place] for place in sorted(holders.of(row))]).certain
+            found[person] = _Known(found[person].values, found[person].certain | certain)
+
+
+def _fitting(
+    about: Table, register: Records, groups: Sequence[_Group], holders: Holders
+) -> tuple[dict[Any, list[int]], set[Any]]:
+    """Return the groups that fit each person of a register, and the people who must be in a table if it is complete."""
+    fitting: dict[Any, list[int]] = {person: [] for person in people_of(register, about.identity)}
+    candidates = [
+        holders.of_all(group.rows) or set().union(*(holders.of(row) for row in group.rows)) for group in groups
     ]
+    for place, people in enumerate(candidates):
+        for person in people:
+            fitting[person].append(place)
+    members: set[Any] = set()
+    if about.complete_register and not in_both(about):
+        left = {place: set(people) for place, people in enumerate(candidates) if people}
+        while _settle(left, fitting, members, groups):
+            pass
+    return fitting, members
 
 
-def _share(people: Sequence[Counter[Any]], whose: Sequence[Any], is_such: Callable[[Counter[Any]], bool]) -> float:
-    """Return the share of people, of those with possible values, with such values in one of their rows."""
-    known = {owner for owner, one in zip(whose, people, strict=True) if one}
-    return len({owner for owner, one in zip(whose, people, strict=True) if one and is_such(one)}) / max(len(known), 1)
+def _settle(
+    left: dict[int, set[Any]], fitting: dict[Any, list[int]], members: set[Any], groups: Sequence[_Group]
+) -> bool:
+    """Find groups with as many pseudonyms as people who fit them; these people fit no other group any more."""
+    classes: dict[frozenset[Any], list[int]] = defaultdict(list)
+    for place, people in left.items():
+        classes[frozenset(people)].append(place)
+    sizes = {people: sum(len(groups[place].pseudonyms) for place in places) for people, places in classes.items()}
+    require_room(sizes, len(fitting) - len(members))
+    settled = [one for one in classes if 0 < len(one) == sizes[one]]
+    for one in settled:
+        members |= one
+        for place in classes[one]:
+            del left[place]
+        for person in one:
+            for place in fitting[person]:
+                if place in left:
+                    left[place].discard(person)
+            fitting[person] = classes[one]
+    return bool(settled)
 
 
-def _members(target: Table, register: Records, whose: Sequence[Any]) -> set[int]:
-    """Return the rows of people of a complete register who must be in the table: as many fit a row as have it."""
-    columns = stated(target.quasi_identifiers, "quasi_identifiers")
-    matcher, sizes = Matcher(register, columns), people_by_row(target.records.rows(columns), owners(target))
-    fitting = ((matcher.possible(row), count) for row, count in sizes.items())
-    return {place for places, count in fitting if len({whose[one] for one in places}) == count for place in places}
+def _in_both(
+    target: Table, other: Table, people: Mapping[Any, _Known], members: set[Any], meaning: _Meaning
+) -> dict[Any, _Known]:
+    """Return what two tables tell of each person of a register."""
+    if target.register is None:
+        raise DoesNotFit("two tables about the same people need a register of them", name="other")
+    others, in_other = _known(other, target, meaning)
+    whose = owners(target)
+    has_one = target.entity is None and other.entity is None and len(set(whose)) == len(whose)
+    found = {}
+    for person, one in people.items():
+        another = others[person]
+        if person in members and person not in in_other:
+            found[person] = one
+        elif has_one:
+            both = {value: min(one.values[value], another.values[value]) for value in one.values & another.values}
+            found[person] = _Known(Counter(both), frozenset(both) - {UNSEEN} if len(both) == 1 else frozenset())
+        else:
+            found[person] = _Known(one.values + another.values, one.certain | another.certain)
+    return found
 
 
 class _Meaning:
@@ -153,26 +307,6 @@ class _Meaning:
         return self._known[cell]
 
 
-def _possible_values(table: Table, people: Records | None, meaning: _Meaning) -> list[Counter[Any]]:
-    """Return the sensitive values of the records that fit each person: of the table itself if there is no register."""
-    columns, sensitive = stated(table.quasi_identifiers, "quasi_identifiers"), stated(table.sensitive, "sensitive")
-    alike: dict[tuple[Any, ...], Counter[Any]] = defaultdict(Counter)
-    for row, cell in zip(table.records.rows(columns), table.records[sensitive].tolist(), strict=True):
-        alike[row].update(meaning.of(cell))
-    asked = (table.records if people is None else people).rows(columns)
-    rows = list(dict.fromkeys(asked))
-    found = {row: Counter[Any]() for row in rows}
-    matcher = Matcher(Records(dict(zip(columns, zip(*rows, strict=True), strict=True))), columns)
-    for row, values in alike.items():
-        for place in matcher.possible(row):
-            found[rows[place]].update(values)
-    return [found[row] for row in asked]
-
-
-def _is_certain(values: Counter[Any]) -> bool:
-    return len(values) == 1 and UNSEEN not in values
-
-
 def _likeliest(values: Counter[Any]) -> tuple[Any, float]:
     """Return the likeliest of the values that are shown, and its weight; UNSEEN and 0 if there are none."""
     shown = [(one, weight) for one, weight in values.most_common() if one is not UNSEEN]
@@ -186,16 +320,22 @@ def _skew(values: Counter[Any], everybody: Counter[Any]) -> tuple[float, float]:
     return _likeliest(values)[1] / held, distance
 
 
-def _true_values(target: Table, truth: list[Any]) -> list[set[Any]]:
-    """Return each person's sensitive values: as stated, or those of the records with the person's identity."""
-    if target.register is not None and target.identity is not None:
-        names = target.register[target.identity].tolist()
-        if len(truth) == target.records.size and set(names) & set(truth):
-            values = defaultdict[Any, set[Any]](set)
-            for name, cell in zip(truth, target.records[stated(target.sensitive, "sensitive")].tolist(), strict=True):
-                values[name] |= set() if is_generalised(cell) else {cell}
-            return [set() if is_missing(name) else values[name] for name in names]
-    return [set() if is_generalised(value) else {value} for value in truth]
+def _true_values(target: Table, truth: list[Any], whose: Sequence[Any]) -> dict[Any, set[str]]:
+    """Return each person's sensitive values as texts: as stated, or those of the records that are the person's."""
+    cells: Sequence[Any]
+    register = target.register
+    people = whose if register is None else people_of(register, target.identity)
+    if in_both(target):
+        held, cells = whose, target.records[stated(target.sensitive, "sensitive")].tolist()
+    else:
+        held, cells = people, truth
+    if len(held) != len(cells):
+        raise InvalidInput("truth must hold the sensitive value of each person", name="truth")
+    found: dict[Any, set[str]] = {person: set() for person in people}
+    for person, cell in zip(held, cells, strict=True):
+        if person in found and not is_generalised(cell):
+            found[person].add(str(cell))
+    return found
 
 
 def _knowledge(target: Table) -> str:
@@ -203,11 +343,14 @@ def _knowledge(target: Table) -> str:
     return f"{columns} of {'a register' if target.register is not None else 'everybody in it'}"
 
 
-def _worst(target: Table, people: Sequence[Counter[Any]]) -> tuple[dict[str, Any], ...]:
+def _worst(target: Table, people: Mapping[Any, _Known]) -> tuple[dict[str, Any], ...]:
     where = target.register if target.register is not None else target.records
+    whose = pseudonyms(target) if target.register is None else people_of(target.register, target.identity)
     columns = target.quasi_identifiers or ()
-    shown: list[dict[str, Any]] = []
-    for row, values in zip(where.rows(columns), people, strict=True):
-        if _is_certain(values) and len(shown) < 5:
-            shown.append({**dict(zip(columns, row, strict=True)), "revealed": next(iter(values))})
-    return tuple(shown)
+    shown: dict[Any, dict[str, Any]] = {}
+    for row, person in zip(where.rows(columns), whose, strict=True):
+        if people[person].certain and person not in shown and len(shown) < 5:
+            revealed = sorted(people[person].certain, key=str)
+            named = revealed[0] if len(revealed) == 1 else ", ".join(map(str, revealed))
+            shown[person] = {**dict(zip(columns, row, strict=True)), "revealed": named}
+    return tuple(shown.values())

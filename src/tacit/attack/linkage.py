@@ -1,32 +1,47 @@
 """Record linkage: published records matched with a register of people by what both hold (Sweeney 2000).
 
-A published cell may be missing or generalised (`attack/cells.py`).
-A record is linked if exactly one person of the register fits it, and no record of somebody else is linked to that
-person. A person whose own value is missing or generalised in the register fits the records whose cell stands for it,
-and no exact one.
+A published cell may be missing or generalised (`attack/cells.py`). What the table shows to be of one person (`entity`)
+is matched together: a person of the register is a candidate if each of the records fits one of their rows. Records are
+linked if there is one candidate, and no record of somebody else is linked to that person; where there is none, a
+record that no others equal may link by itself. A person whose own value is
+missing or generalised in the register fits the records whose cell stands for it, and no exact one; where the register
+is complete, so that a link is a bound, also those that it does not rule out.
 
 Without a register the attacker is taken to know the quasi-identifiers of everybody in the table, and a person is at
-risk if nobody else has one of their records. Uniqueness by several columns is predicted from the number of people and
+risk if nobody else has all of their records. Uniqueness by several columns is predicted from the number of people and
 the shares of values, as if columns were independent: a record of probability p is unique among n with probability
 (1 - p)^(n - 1).
 
-A person may have several records: `entity`, or else `truth`, says whose each is. Records are then counted by people:
-equal records of one person are one, and k is a number of people. Without either, each record is taken for somebody's
-own.
+People are counted, not records: those of `truth`, else those of `entity`. Without either, each record is taken for
+somebody's own, and a complete register with fewer people than records is refused.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import median
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.attack.cells import fits, is_generalised, is_missing, meets
+from tacit.attack.candidates import (
+    CANDIDATES,
+    ONE_RECORD,
+    Holders,
+    Row,
+    by_pseudonym,
+    in_both,
+    is_candidate,
+    owners,
+    people_by_row,
+    people_of,
+    pseudonyms,
+    register_holders,
+    require_fitting,
+    require_room,
+)
 from tacit.attack.finding import Measurement, Series, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
 from tacit.attack.records import Records
@@ -36,79 +51,6 @@ from tacit.privacy.errors import InvalidInput
 COMBINED_MAX: Final = 4
 """How many columns are combined at most where the uniqueness of every combination is measured."""
 COLUMNS_COMBINED_MAX: Final = 8
-CANDIDATES: Final = (
-    "Links to a register are candidates: neither truth nor a complete register says who is in the table; the figures "
-    "are shown."
-)
-ONE_RECORD: Final = "each record is of another person; where a person has several, name the column that says whose"
-
-
-class Matcher:
-    """The people of a register that fit published records.
-
-    Without a generalised or missing cell a record is looked up; otherwise each of its cells is compared.
-    """
-
-    def __init__(self, register: Records, columns: Sequence[str]) -> None:
-        self._register, self._columns = register, columns
-        self._exact: dict[tuple[str, ...], list[int]] = defaultdict(list)
-        vague = []
-        for index, row in enumerate(register.rows(columns)):
-            if any(map(is_generalised, row)):
-                vague.append(index)
-            else:
-                self._exact[tuple(map(str, row))].append(index)
-        self._vague = np.array(vague, dtype=np.int64)
-        self._fitting: dict[tuple[str, Any, bool], NDArray[np.bool_]] = {}
-        self._coded: dict[str, tuple[list[Any], NDArray[np.int64]]] = {}
-
-    def people(self, record: tuple[Any, ...]) -> list[int]:
-        """Return the people whose values fit a record, by their place in the register."""
-        if not any(map(is_generalised, record)):
-            return self._exact.get(tuple(map(str, record)), [])
-        return self._compared(record, np.arange(self._register.size), is_certain=True)
-
-    def possible(self, record: tuple[Any, ...]) -> list[int]:
-        """Return these people, and those whose own missing or generalised values do not rule them out."""
-        if any(map(is_generalised, record)):
-            return self._compared(record, np.arange(self._register.size), is_certain=False)
-        return [*self.people(record), *self._compared(record, self._vague, is_certain=False)]
-
-    def _compared(self, record: tuple[Any, ...], among: NDArray[np.int64], *, is_certain: bool) -> list[int]:
-        for name, cell in zip(self._columns, record, strict=True):
-            if not len(among):
-                break  # the next column has as many comparisons as values
-            among = among[self._fits(name, cell, is_certain)[among]]
-        return list(map(int, among))
-
-    def _fits(self, name: str, cell: Any, is_certain: bool) -> NDArray[np.bool_]:
-        key = (name, cell, is_certain)
-        if key not in self._fitting:
-            if name not in self._coded:
-                places: dict[Any, int] = {}
-                codes = np.array([places.setdefault(one, len(places)) for one in self._register[name]])
-                self._coded[name] = list(places), codes
-            values, codes = self._coded[name]
-            agree = fits if is_certain else meets
-            self._fitting[key] = np.array([agree(cell, value) for value in values])[codes]
-        return self._fitting[key]
-
-
-def owners(target: Table) -> list[Any]:
-    """Return whose each record of a table is, by its entity or by the truth; otherwise each is somebody's own."""
-    size = target.records.size
-    if target.entity is not None:
-        named = target.records[target.entity].tolist()
-    elif isinstance(target.truth, list) and target.register is not None and len(target.truth) == size:
-        named = target.truth
-    else:
-        return list(range(size))
-    return [(index,) if is_missing(one) else str(one) for index, one in enumerate(named)]
-
-
-def people_by_row(rows: Iterable[tuple[Any, ...]], whose: Iterable[Any]) -> Counter[tuple[Any, ...]]:
-    """Return how many people have each different row."""
-    return Counter(row for row, _ in set(zip(rows, whose, strict=True)))
 
 
 def uniqueness(records: Records, columns: Sequence[str], whose: Sequence[Any] | None = None) -> float:
@@ -147,12 +89,13 @@ def link(target: Table, setting: Setting) -> Outcome:
     columns, records, whose = stated(target.quasi_identifiers, "quasi_identifiers"), target.records, owners(target)
     published = records.rows(columns)
     sizes = people_by_row(published, whose)
-    linked, right = _linked(target, published, sizes, whose)
-    everybody = len(set(whose))
+    linked = _linked(target, published, whose)
+    everybody, found = len(set(whose)), len(linked)
     people = everybody if target.register is None else len(set(people_of(target.register, target.identity)))
-    found = len({whose[index] for index in linked})
-    if right is not None:
-        share, what = right / len(_in_both(target)), "people at risk, by records linked to the right person"
+    right = None
+    if target.register is not None and isinstance(target.truth, list):
+        right = sum(owner == person for owner, (_, person) in linked.items())
+        share, what = right / len(in_both(target)), "people at risk, by records linked to the right person"
     elif target.register is None or target.complete_register:
         what = "records linked to one person" if target.register else "unique records"
         share, what = found / everybody, f"people at risk, by {what}"
@@ -195,67 +138,58 @@ def link(target: Table, setting: Setting) -> Outcome:
     )
 
 
-def is_candidate(target: Table) -> bool:
-    """Return whether nothing says that people of the register who fit are in the table."""
-    return target.register is not None and not target.complete_register and not isinstance(target.truth, list)
-
-
-def _in_both(target: Table) -> set[str]:
-    """Return the people of the register whose record is in the table, by the truth."""
-    assert target.register is not None
-    assert isinstance(target.truth, list)
-    return _texts(target.register[stated(target.identity, "identity")]) & _texts(target.truth)
-
-
-def people_of(register: Records, identity: str | None) -> list[Any]:
-    """Return the person of each row of a register: its identity, or the row itself where that is missing."""
-    if identity is None:
-        raise InvalidInput("a register needs identity, the column that names its people", name="identity")
-    return [index if is_missing(one) else str(one) for index, one in enumerate(register[identity].tolist())]
-
-
-def _linked(
-    target: Table, published: list[tuple[Any, ...]], sizes: Counter[tuple[Any, ...]], whose: Sequence[Any]
-) -> tuple[dict[int, int], int | None]:
-    """Return the row of the register, or of the table itself, of each linked record, and how many people are right."""
+def _linked(target: Table, published: list[Row], whose: Sequence[Any]) -> dict[Any, tuple[int, Any]]:
+    """Return each person of the table who is found, with the record that says most and the person of the register."""
+    columns = stated(target.quasi_identifiers, "quasi_identifiers")
+    groups = by_pseudonym(target)
+    rows = {one: frozenset(published[index] for index in places) for one, places in groups.items()}
     if target.register is None:
-        own = Matcher(target.records, stated(target.quasi_identifiers, "quasi_identifiers"))
-        unique = [index for index, row in enumerate(published) if sizes[row] == 1]
-        return {
-            index: index for index in unique if {whose[one] for one in own.people(published[index])} <= {whose[index]}
-        }, None
-    matcher = Matcher(target.register, stated(target.quasi_identifiers, "quasi_identifiers"))
-    people = people_of(target.register, target.identity)
-    fitting = {row: matcher.people(row) for row in sizes}
-    if not any(fitting.values()):
+        holders = Holders(published, pseudonyms(target), columns, is_certain=True)
+        alone = {one for one in groups if holders.of_all(rows[one]) <= {one}}
+        found = {one: one for one in alone}
+    else:
+        found, holders = _candidates(target, target.register, rows, published)
+    claimed: dict[Any, set[Any]] = defaultdict(set)
+    for one, person in found.items():
+        claimed[person].add(whose[groups[one][0]])
+    linked: dict[Any, tuple[int, Any]] = {}
+    for one, places in groups.items():
+        if one in found and len(claimed[found[one]]) == 1:
+            rarest = min(places, key=lambda index: len(holders.of(published[index])))
+            linked.setdefault(whose[places[0]], (rarest, found[one]))
+    return linked
+
+
+def _candidates(
+    target: Table, register: Records, rows: Mapping[Any, frozenset[Row]], published: list[Row]
+) -> tuple[dict[Any, Any], Holders]:
+    """Return the person of the register for each pseudonym that only one is consistent with."""
+    is_judged = isinstance(target.truth, list)
+    if is_judged and len(target.truth or ()) != target.records.size:
+        raise InvalidInput("truth must name the person of each record", name="truth")
+    is_certain = is_judged or not target.complete_register
+    holders = register_holders(target, register, is_certain=is_certain)
+    if not any(holders.of(row) for row in set(published)):
         raise InvalidInput(
             "no person of the register fits a record of the table; compare their spellings", name="register"
         )
-    linked = {
-        index: fitting[row][0]
-        for index, row in enumerate(published)
-        if sizes[row] == 1 and len({people[one] for one in fitting[row]}) == 1
-    }
-    claimed = Counter(person for person, _ in {(people[place], whose[index]) for index, place in linked.items()})
-    linked = {index: place for index, place in linked.items() if claimed[people[place]] == 1}
-    right = None
-    if isinstance(target.truth, list):
-        if len(target.truth) != len(published):
-            raise InvalidInput("truth must name the person of each record", name="truth")
-        if not _in_both(target):
-            raise InvalidInput("no identity of the register is among truth; compare their spellings", name="truth")
-        right = len(
-            {
-                whose[index]
-                for index, place in linked.items()
-                if not is_missing(target.truth[index]) and people[place] == str(target.truth[index])
-            }
+    if is_judged and not in_both(target):
+        raise InvalidInput("no identity of the register is among truth; compare their spellings", name="truth")
+    require_fitting(
+        target, holders if not is_certain else register_holders(target, register, is_certain=False), published
+    )
+    fitting = {one: holders.of_all(having) for one, having in rows.items()}
+    if not is_certain:
+        require_room(
+            Counter(frozenset(one) for one in fitting.values()), len(set(people_of(register, target.identity)))
         )
-    return linked, right
-
-
-def _texts(names: Iterable[Any]) -> set[str]:
-    return {str(one) for one in names if not is_missing(one)}
+    else:
+        sizes = Counter(row for having in rows.values() for row in having)
+        for one, having in rows.items():
+            if not fitting[one]:  # by no person together: by a row that nobody else has, and one person fits
+                own = [holders.of(row) for row in having if sizes[row] == 1]
+                fitting[one] = set().union(*(people for people in own if len(people) == 1))
+    return {one: next(iter(people)) for one, people in fitting.items() if len(people) == 1}, holders
 
 
 def _narrowing(target: Table, columns: Sequence[str]) -> tuple[Series, ...]:
@@ -281,14 +215,13 @@ def _combinations(records: Records, columns: Sequence[str], whose: Sequence[Any]
     }
 
 
-def _worst(target: Table, linked: dict[int, int]) -> tuple[dict[str, Any], ...]:
-    columns, shown, whose = target.quasi_identifiers or (), [], owners(target)
-    first = {whose[index]: (index, person) for index, person in reversed(linked.items())}
-    for index, person in sorted(first.values())[:5]:
+def _worst(target: Table, linked: Mapping[Any, tuple[int, Any]]) -> tuple[dict[str, Any], ...]:
+    columns, shown = target.quasi_identifiers or (), []
+    for index, person in sorted(linked.values(), key=lambda one: one[0])[:5]:
         one: dict[str, Any] = {name: target.records[name][index] for name in columns}
         if target.sensitive is not None:
             one["revealed"] = target.records[target.sensitive][index]
-        if target.register is not None and target.identity is not None:
-            one["person"] = target.register[target.identity][person]
+        if target.register is not None:
+            one["person"] = person if isinstance(person, str) else None
         shown.append(one)
     return tuple(shown)
