@@ -216,10 +216,12 @@ def _add_by_single_rows(found: dict[Any, _Known], about: Table, register: Record
     having = ((row, place) for place, group in enumerate(groups) for row in group.rows)
     rows, places = zip(*having, strict=True)
     holders = Holders(rows, places, columns, is_certain=False)
+    certain: dict[Row, frozenset[Any]] = {}
     for person, row in held:
         if several[person] > 1:
-            certain = _Known.by([groups[place] for place in sorted(holders.of(row))]).certain
-            found[person] = _Known(found[person].values, found[person].certain | certain)
+            if row not in certain:
+                certain[row] = _Known.by([groups[place] for place in sorted(holders.of(row))]).certain
+            found[person] = _Known(found[person].values, found[person].certain | certain[row])
 
 
 def _fitting(

@@ -178,9 +178,8 @@ def in_both(target: Table) -> set[str]:
 def owners(target: Table) -> list[Any]:
     """Return whose each record of a table is: by the truth, if it names people of the register, or by its pseudonym."""
     shown = pseudonyms(target)
-    if not in_both(target):
+    if not in_both(target) or not isinstance(target.truth, list):
         return shown
-    assert isinstance(target.truth, list)
     named: dict[Any, str] = {}
     for one, person in zip(shown, target.truth, strict=True):
         if not is_missing(person) and named.setdefault(one, str(person)) != str(person):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,10 +13,14 @@ from tacit.privacy.texts import did_you_mean
 
 
 class Records:
-    """Columns of equal length, by name; values stay Python objects, and missing ones (NaN, NaT, NA) are None."""
+    """Columns of equal length, by name; values stay Python objects, and missing ones (NaN, NaT, NA) are None.
+
+    Names are texts, as are those of columns that are numbers. A cell is a single value: one that cannot be hashed (a
+    list, a set, an array) is refused.
+    """
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
-        self.columns = {str(name): _objects(values) for name, values in columns.items()}
+        self.columns = {str(name): _objects(str(name), values) for name, values in columns.items()}
         lengths = {len(values) for values in self.columns.values()}
         if len(lengths) > 1:
             raise InvalidInput("the columns of records must have the same length", name="records")
@@ -62,10 +66,23 @@ class Records:
         return list(zip(*(self.columns[name].tolist() for name in names), strict=True))
 
 
-def _objects(values: Any) -> NDArray[np.object_]:
+def _objects(name: str, values: Any) -> NDArray[np.object_]:
     found = np.empty(len(values), dtype=object)
-    found[:] = [_or_none(one) for one in (values.tolist() if isinstance(values, np.ndarray) else values)]
+    for place, one in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
+        found[place] = _or_none(one)
+    require_single(name, found)
     return found
+
+
+def require_single(name: str, values: Iterable[Any]) -> None:
+    """Raise WrongType for a value that cannot be hashed, as a list or a set."""
+    for one in values:
+        try:
+            hash(one)
+        except TypeError:
+            raise WrongType(
+                f"{name} must hold single values, such as texts and numbers, not {type(one).__name__}", name=name
+            ) from None
 
 
 def _or_none(value: Any) -> Any:

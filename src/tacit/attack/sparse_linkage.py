@@ -2,7 +2,8 @@
 
 A record is a set of items with values and times (ratings, purchases, visits). The attacker knows a few items of a
 person, some of them wrong. Each published entity scores the weights of the known items that it has, rare items more,
-each by how near value and time are; one that is not stated counts as near, so that an item in common counts by itself.
+each by how near value and time are; one that is not stated or missing (`?`, empty) counts as near, so that an item in
+common counts by itself.
 The best entity is named only if it stands out: if it leads the second by at least ECCENTRICITY standard deviations of
 all scores. Otherwise the attack abstains.
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +27,7 @@ from tacit.attack.confidence import clopper_pearson
 from tacit.attack.finding import Measurement, Power, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, stated
 from tacit.attack.targets import DoesNotFit, Table
-from tacit.privacy.errors import InvalidInput
+from tacit.privacy.errors import InvalidInput, WrongType
 
 ECCENTRICITY: Final = 1.5
 VALUE_SCALE: Final = 1.5
@@ -157,11 +158,29 @@ def _facts(target: Table, columns: Mapping[str, Any], whose: str) -> dict[Any, d
     ):
         if is_missing(person) or is_missing(item):
             continue
-        found[person][item] = (None if value is None else float(value), _day(day))
+        found[person][item] = (_number("value", value), _day(day))
     return found
 
 
-def _day(value: Any) -> float | None:
-    if value is None:
+def _number(name: str, cell: Any) -> float | None:
+    """Return a cell as a finite number, or None for a missing one."""
+    if is_missing(cell):
         return None
-    return float(value.toordinal()) if isinstance(value, date) else float(value)
+    try:
+        number = float(cell)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        wanted = "finite numbers" if name == "value" else "dates, ISO texts of dates or numbers of days"
+        raise WrongType(f"the column of {name} must hold {wanted}, not {cell!r}", name=name)
+    return number
+
+
+def _day(cell: Any) -> float | None:
+    """Return the day of a date, of its text as ISO 8601 writes it, or a number of days."""
+    if isinstance(cell, str):
+        try:
+            cell = datetime.fromisoformat(cell.strip())
+        except ValueError:
+            return _number("when", cell)
+    return float(cell.toordinal()) if isinstance(cell, date) else _number("when", cell)

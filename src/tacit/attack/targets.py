@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.attack.records import Records
+from tacit.attack.records import Records, require_single
 from tacit.privacy.errors import EmptyInput, InvalidInput, OutOfRange, TacitError, WrongType
 from tacit.privacy.numbers import whole
 
@@ -73,11 +73,15 @@ class Table:
     ) -> None:
         self.records = Records.of(records)
         self.quasi_identifiers = None if quasi_identifiers is None else _names(quasi_identifiers)
+        sensitive, identity, entity, item, value, when = (
+            None if name is None else str(name) for name in (sensitive, identity, entity, item, value, when)
+        )
         self.sensitive, self.identity, self.other = sensitive, identity, other
         self.complete_register = bool(complete_register)
         self.entity, self.item, self.value, self.when = entity, item, value, when
         self.register = None if register is None else Records.of(register)
         self.truth = truth if truth is None or isinstance(truth, Mapping) else list(truth)
+        require_single("truth", self.truth.values() if isinstance(self.truth, Mapping) else self.truth or ())
         self.records.require([*(self.quasi_identifiers or ()), *_stated(sensitive, entity, item, value, when)])
         if self.register is not None:
             self.register.require([*(self.quasi_identifiers or ()), *_stated(identity, item, value, when)])
@@ -273,7 +277,7 @@ def _names(names: Sequence[str]) -> tuple[str, ...]:
         raise WrongType("quasi_identifiers must be a list of names", name="quasi_identifiers", value=names)
     if not names:
         raise EmptyInput("quasi_identifiers must name at least one column", name="quasi_identifiers")
-    return tuple(names)
+    return tuple(map(str, names))
 
 
 def _stated(*names: str | None) -> list[str]:

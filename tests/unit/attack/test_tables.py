@@ -7,7 +7,7 @@ import pytest
 
 from tacit import attack
 from tacit.attack.cells import fits, meets
-from tacit.privacy.errors import InvalidInput, NotInCatalog
+from tacit.privacy.errors import InvalidInput, NotInCatalog, WrongType
 
 PUBLISHED = {
     "zip": ["02138", "02138", "02139", "02139"],
@@ -441,3 +441,35 @@ def test_columns_that_do_not_exist_and_registers_without_names_are_refused() -> 
         attack.run("linkage", attack.Table(PUBLISHED, quasi_identifiers=KNOWN, register=VOTERS))
     with pytest.raises(InvalidInput, match="needs sensitive"):
         attack.run("attribute_linkage", attack.Table(PUBLISHED, quasi_identifiers=KNOWN))
+
+
+@pytest.mark.parametrize("column", ["zip", "ill", "who"])
+def test_cells_that_are_lists_or_sets_are_refused(column: str) -> None:
+    rows: dict[str, list[object]] = {"zip": [1, 2], "ill": [1, 2], "who": [1, 2]}
+    with pytest.raises(WrongType, match=f"{column} must hold single values"):
+        attack.Table(rows | {column: [[1], {2}]}, quasi_identifiers=["zip"], sensitive="ill", entity="who")
+    with pytest.raises(WrongType, match="truth must hold single values"):
+        attack.Table(rows, quasi_identifiers=["zip"], register=rows, identity="who", truth=[[1], [2]])
+
+
+def test_columns_may_be_named_by_numbers() -> None:
+    columns: dict[object, object] = {1: [1, 2], 2: ["flu", "cold"]}
+    target = attack.Table(columns, quasi_identifiers=[1], sensitive=2)  # type: ignore[list-item, arg-type]
+    assert attack.run("attribute_linkage", target).lower_bound == 1.0
+
+
+def test_values_and_times_of_sparse_rows_are_numbers_dates_or_missing() -> None:
+    def target(**columns: list[object]) -> attack.Table:
+        known = {name: [3, 3] if name == "stars" else ["2020-01-01", "2020-01-02"] for name in columns}
+        return attack.Table(
+            {"who": ["a", "b"], "film": [1, 2], **columns}, entity="who", item="film", identity="name",
+            value="stars" if "stars" in columns else None, when="day" if "day" in columns else None,
+            register={"name": ["A", "B"], "film": [1, 2], **known}, truth={"A": "a", "B": "b"},
+        )  # fmt: skip
+
+    for good in (["?", ""], [None, "3"], [3, 4.0]):
+        assert attack.run("sparse_linkage", target(stars=good)).details["people"] == 2
+    assert attack.run("sparse_linkage", target(day=["2020-01-01", "?"])).details["people"] == 2
+    for name, bad in (("stars", "x"), ("stars", "inf"), ("day", "yesterday")):
+        with pytest.raises(WrongType, match="value" if name == "stars" else "when"):
+            attack.run("sparse_linkage", target(**{name: [bad, None]}))
