@@ -47,9 +47,10 @@ class Table:
     is the identity of each published record, or the sensitive value of each person of the register where the table does
     not show single records; it serves scoring alone. Without it a link to the register is a candidate and no bound,
     because a record may be that of somebody else, unless `complete_register` says that everybody in the table is in the
-    register. `other` is another published table about the same people.
+    register. `other` is another published table about people of the register.
 
-    Where a person has several rows, `entity` is the column that says whose each is, and people are counted, not rows.
+    Where a person has several rows, `entity` is the published column that says whose each is: people are counted, not
+    rows, and the rows of one are matched together.
     Tables of ratings, purchases or visits have a row for each: `item` says what it is about, `value` how much and
     `when` at what time; `register` then holds such rows with the `identity` in the place of the entity, and `truth`
     is a mapping from identities to entities.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -459,7 +461,7 @@ def test_columns_may_be_named_by_numbers() -> None:
 
 
 def test_values_and_times_of_sparse_rows_are_numbers_dates_or_missing() -> None:
-    def target(**columns: list[object]) -> attack.Table:
+    def target(**columns: Sequence[object]) -> attack.Table:
         known = {name: [3, 3] if name == "stars" else ["2020-01-01", "2020-01-02"] for name in columns}
         return attack.Table(
             {"who": ["a", "b"], "film": [1, 2], **columns}, entity="who", item="film", identity="name",

@@ -128,6 +128,21 @@ def test_a_file_of_statistics_says_how_means_and_medians_were_rounded(
     assert "decimals must be" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["linkage", "attribute-linkage"])
+def test_a_complete_register_and_an_entity_are_options_of_attacks_on_tables(
+    files: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["attack", name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "--entity" in shown
+    assert "--complete-register" in shown
+    asked = ("released.csv", "--on", "zip,born", "--sensitive", "ill", "--register", "voters.csv", "--identity", "name")
+    (candidate,) = attacked(name, *asked, "--risk", "0.1")
+    assert candidate.verdict == "not applicable"
+    _, found = attacked(name, *asked, "--complete-register", "--entity", "who", "--risk", "0.1")
+    assert (found.verdict, found.lower_bound) == ("violates", 1.0)
+
+
 def test_ratings_of_a_register_are_matched_with_published_ones(files: Path) -> None:
     random = np.random.default_rng(3)
     rows = [

@@ -122,7 +122,13 @@ def _table(settings: Mapping[str, Any]) -> Any:
         )
     truth = None if settings["truth"] is None else _truth(settings, records, register)
     return Table(
-        records, quasi_identifiers=settings["on"] or None, register=register, truth=truth, other=other, **columns
+        records,
+        quasi_identifiers=settings["on"] or None,
+        register=register,
+        truth=truth,
+        other=other,
+        complete_register=bool(settings["complete_register"]),
+        **columns,
     )
 
 
@@ -163,19 +169,20 @@ def _texts_among(found: list[Any], records: Records, column: str, words: str) ->
 def _convert(records: Records, column: str | None, read: Callable[[Any], Any]) -> None:
     if column is not None and column in records.columns:
         values = records.columns[column]
-        values[:] = [read(one) if isinstance(one, str) else one for one in values.tolist()]
+        cells = [None if isinstance(one, str) and one.strip() in ("", "?") else one for one in values.tolist()]
+        values[:] = [read(one) if isinstance(one, str) else one for one in cells]
 
 
-def _number(text: str) -> float | None:
+def _number(text: str) -> float:
     try:
-        return float(text) if text else None
+        return float(text)
     except ValueError:
         raise InvalidInput(f"{text!r} is not a number", name="value") from None
 
 
-def _day(text: str) -> date | None:
+def _day(text: str) -> date:
     try:
-        return date.fromisoformat(text) if text else None
+        return date.fromisoformat(text)
     except ValueError:
         raise InvalidInput(f"{text!r} is not a date such as 2024-01-31", name="when") from None
 
@@ -359,8 +366,9 @@ TABLE: Final = TargetKind(
         TargetOption("sensitive", "text", "Column that is to stay secret."),
         TargetOption("register", "file", "File with what the attacker knows: people with the same columns."),
         TargetOption("identity", "text", "Column of the register that names a person."),
+        TargetOption("complete_register", "flag", "Everybody in the table is in the register."),
         TargetOption("truth", "text", "Column with whose record it is, used for scoring alone."),
-        TargetOption("other", "file", "File with another published table about the same people."),
+        TargetOption("other", "file", "File with another published table about the people of the register."),
         TargetOption("entity", "text", "Column with whose row it is; a person with several rows is counted once."),
         TargetOption("item", "text", "Column with what was rated, bought or visited."),
         TargetOption("value", "text", "Column with how much."),

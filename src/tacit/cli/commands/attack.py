@@ -88,7 +88,7 @@ def _option(setting: TargetOption, is_argument: bool) -> click.Parameter:
     if is_argument:
         return click.Argument([setting.name], type=type_)
     if setting.type == "flag":
-        return click.Option([f"--{setting.name}"], is_flag=True, help=setting.help)
+        return click.Option([f"--{setting.name.replace('_', '-')}"], is_flag=True, help=setting.help)
     metavar = {"file": "FILE", "names": "COLUMN,COLUMN", "json": "JSON"}.get(setting.type)
     return click.Option(
         [f"--{setting.name}"], type=type_, help=setting.help, required=setting.is_required, metavar=metavar
@@ -166,8 +166,8 @@ def _keep_options() -> list[click.Parameter]:
     ]
 
 
-ROWS_OF_EVENTS: Final = frozenset({"entity", "item", "value", "when"})
-UNUSED: Final = {"sparse_linkage": frozenset({"on", "sensitive", "other"})}
+ROWS_OF_EVENTS: Final = frozenset({"item", "value", "when"})
+UNUSED: Final = {"sparse_linkage": frozenset({"on", "sensitive", "other", "complete_register"})}
 """Options of a kind of target that an attack does not use; `ROWS_OF_EVENTS` for all others."""
 
 
