@@ -855,7 +855,7 @@ def test_help_lists_options_by_section_and_only_those_that_the_attack_uses(capsy
         "Target:", "Claim:", "Ledger:", "Output:"
     ]  # fmt: skip
     assert "RECORDS: The published records" in out
-    for option in ("--epsilon", "--entity", "--yes"):
+    for option in ("--epsilon", "--item", "--yes"):
         assert option not in out
     assert run(["attack", "--help"]) == 0
     assert "Attacks on query interfaces:" in capsys.readouterr().out
