@@ -13,6 +13,7 @@ plans that notice epsilon 3 or less have a goal.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -40,7 +41,7 @@ def refuted_from(guesses: int) -> int:
 
 
 def noticed_singly(counts: int, guesses: int) -> float | None:
-    """Return the least epsilon that guesses notice where each is by one of so many counts; None if none is noticed."""
+    """Return the least epsilon that guesses notice where each is by one of so many counts; infinite if it is none."""
     claim = attack.Claim(EPSILON)
     return of_guesses(claim, 1 - ERROR, lambda one: accuracy(one / counts), secrets=guesses, guesses=guesses)
 
@@ -119,7 +120,7 @@ def judged(outcome: Outcome) -> Iterator[Result]:
     yield Result(f"{label}: right of {outcome.guesses:,} guesses", outcome.right / outcome.guesses, "share", goal=goal)
     yield Result(f"{label}: low end of the 95 % interval", low, "share")
     yield Result(f"{label}: high end of the 95 % interval", high, "share")
-    if noticed is None:
+    if noticed is None or math.isinf(noticed):
         yield Result(f"{label}: notices no epsilon up to", EPSILON_MAX, "epsilon")
     else:
         yield Result(f"{label}: least epsilon that is noticed", noticed, "epsilon")

@@ -4,14 +4,14 @@ Verdicts, of which none is "safe":
 
 violates         the measured lower bound is above what was claimed
 consistent       it is not, though the same attack refutes the claim on a twin with a planted leak, and with
-                 probability 90 % an epsilon that is ten times the claim or less
+                 probability 90 % an epsilon that is ten times the claim, or 0.1, or less
 underpowered     it is not, and the attack would not have noticed that either
 not applicable   there is no claim that the attack could refute, or it accuses a release that says nothing as well;
                  the measurement is shown all the same
 
 The schema has a version; a reader refuses a newer one, fields of other types or out of their range, and a verdict that
-does not follow from claim, bound and power. Numbers that are not finite are written as null and read as NaN, and
-control characters as escapes.
+does not follow from claim, bound and power, by today's rules or by those under which the schema began
+(`attack/finding_json.py` writes and reads values). An infinite least epsilon is written as the text "inf".
 
 People: records of people, their ids and secrets are in `worst`, and in texts, lists and objects of `details`, which may
 quote a question about a person. All other fields hold figures, names of columns and statistics, and fixed sentences.
@@ -23,18 +23,16 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from numbers import Real
-from types import UnionType
-from typing import Any, Final, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, cast
 
 import numpy as np
 
 from tacit.accounting import Bound, Cost, epsilon
+from tacit.attack.finding_json import UNREADABLE, plain, read_as, writable
 from tacit.privacy import strict_json
 from tacit.privacy.arguments import instance, mapping
 from tacit.privacy.errors import InvalidInput, OutOfRange, UnknownName, WrongType
@@ -42,17 +40,17 @@ from tacit.privacy.events import Composed, Event, Gaussian, Repeated
 from tacit.privacy.numbers import DEFAULT_LEVEL, not_negative
 
 SCHEMA_VERSION: Final = 1
-CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
-"""Characters that could control a terminal or break a file of another format."""
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 """Names of details."""
-_UNREADABLE: Final = (KeyError, TypeError, ValueError, InvalidInput)
-"""What a document raises in which a field is missing, unknown or of another type."""
 EPSILON: Final = "epsilon"
 """What the lower bounds of attacks on private releases bound; those on tables bound a share of people."""
 GAUSSIAN: Final = "gaussian"
 UNDERPOWERED_FROM: Final = 10.0
 """An attack is underpowered if it refutes no epsilon up to so many times the claim."""
+NOTICED_AT_LEAST: Final = 0.1
+"""The epsilon that an attack must refute to be consistent with a claim below a tenth of it, such as epsilon 0."""
+INFINITE: Final = "inf"
+"""How an infinite `least_epsilon` is written as JSON, where null means that it is not known."""
 
 
 class Verdict(StrEnum):
@@ -87,6 +85,8 @@ class Claim:
             if self.risk > 1:
                 raise OutOfRange("risk must be at most 1", name="risk", value=self.risk)
         instance("permit", self.permit, str, "a text")
+        if self.noise not in ("", GAUSSIAN):
+            raise OutOfRange(f'noise must be "{GAUSSIAN}" where it is stated', name="noise", value=self.noise)
 
     @classmethod
     def of(cls, promise: object, delta: float | None = None) -> Claim | None:
@@ -254,7 +254,10 @@ class Power:
     doubt: str = ""
     """Why the twin does not stand for the target; a leak of the target would then not have been noticed."""
     least_epsilon: float | None = None
-    """The least epsilon that the attack would have refuted with probability 90 %; None if that is not known."""
+    """The least epsilon that the attack would have refuted with probability 90 %.
+
+    Infinite if it would have refuted none, and None if that is not known.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,8 +332,10 @@ class Finding:
         """Return the finding as values of JSON."""
         found: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **asdict(self)}
         found["verdict"] = str(self.verdict)
-        plain: dict[str, Any] = writable(json.loads(json.dumps(found, default=_plain)))
-        return plain
+        written: dict[str, Any] = writable(json.loads(json.dumps(found, default=plain)))
+        if self.power is not None and self.power.least_epsilon == math.inf:
+            written["power"]["least_epsilon"] = INFINITE
+        return written
 
     def to_json(self) -> str:
         """Return the finding as a JSON text."""
@@ -342,15 +347,21 @@ class Finding:
         fields = dict(mapping("finding", document, "an object of JSON"))
         if fields.pop("schema_version", None) != SCHEMA_VERSION:
             raise InvalidInput(f"the document is no finding of schema version {SCHEMA_VERSION}", name="finding")
+        power = fields.get("power")
+        is_blind = isinstance(power, dict) and power.get("least_epsilon") == INFINITE
+        if is_blind:
+            fields["power"] = {**cast(dict[str, Any], power), "least_epsilon": None}
         try:
-            found: Finding = _read(cls, fields)
-        except _UNREADABLE:
+            found: Finding = read_as(cls, fields)
+        except UNREADABLE:
             raise InvalidInput(
                 "the document is no finding: a field is missing, unknown, of another type or out of its range",
                 name="finding",
             ) from None
+        if is_blind and found.power is not None:
+            found = replace(found, power=replace(found.power, least_epsilon=math.inf))
         judged, _ = judge(found.claimed, found.lower_bound, found.power, what=found.bounds)
-        if judged is not found.verdict:
+        if found.verdict not in (judged, _judged_before(found)):
             raise InvalidInput(
                 f"the document is no finding: its figures mean {judged}, and its verdict is {found.verdict}",
                 name="finding",
@@ -388,10 +399,12 @@ def judge(
     *,
     what: str = EPSILON,
     without: str = "The attack measures what no claim speaks about; its figures are shown.",
+    at_least: float = NOTICED_AT_LEAST,
 ) -> tuple[Verdict, str]:
     """Return the verdict about a claim, and its reason.
 
-    `what` says what the lower bound bounds, and `without` why there is none.
+    `what` says what the lower bound bounds, and `without` why there is none. `at_least` is the epsilon that is enough
+    to refute, however small the claim is.
     """
     limit = None if claimed is None else claimed.epsilon if what == EPSILON else claimed.risk
     if lower_bound is None:
@@ -416,13 +429,28 @@ def judge(
             f"{found}; {allows}, which would not have been refuted even on a planted leak{leak}: this says nothing.",
         )
     least = power.least_epsilon
-    noticed = "" if least is None else f"it refutes the claim with probability 90 % from epsilon {least:.3g} on"
-    if least is not None and 0 < UNDERPOWERED_FROM * limit < least:
-        return Verdict.UNDERPOWERED, f"{found}; {noticed} alone: this says little about {claimed.words}."
+    if least is None:
+        noticed = ""
+    elif math.isinf(least):
+        noticed = "it refutes the claim with probability 90 % for no epsilon"
+    else:
+        noticed = f"it refutes the claim with probability 90 % from epsilon {least:.3g} on"
+    if least is not None and 0 < max(UNDERPOWERED_FROM * limit, at_least) < least:
+        alone = "" if math.isinf(least) else " alone"
+        return Verdict.UNDERPOWERED, f"{found}; {noticed}{alone}: this says little about {claimed.words}."
     return (
         Verdict.CONSISTENT,
         f"{found}; {allows}, which is refuted on a planted leak ({power.planted}){noticed and f'; {noticed}'}.",
     )
+
+
+def _judged_before(found: Finding) -> Verdict:
+    """Return the verdict by the first rules of this schema, under which older documents were written.
+
+    They did not look at the twin that says nothing, and had no least epsilon for claims near 0.
+    """
+    power = None if found.power is None else replace(found.power, null_value=0.0)
+    return judge(found.claimed, found.lower_bound, power, what=found.bounds, at_least=0.0)[0]
 
 
 def _in_words(lower_bound: float, what: str) -> str:
@@ -441,58 +469,3 @@ def _percent(share: float) -> str:
 def _require(condition: bool, sentence: str) -> None:
     if not condition:
         raise InvalidInput(sentence, name="finding")
-
-
-def writable(value: Any) -> Any:
-    """Return values of JSON with null for NaN and infinity, and texts as Unicode without control characters."""
-    if isinstance(value, dict):
-        return {writable(name): writable(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [writable(one) for one in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, str):
-        return CONTROL.sub(lambda one: ascii(one[0])[1:-1], value.encode("utf-8", "replace").decode())
-    return value
-
-
-def _plain(value: Any) -> Any:
-    """Return a value of numpy, or a date, as JSON."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return dict(value)
-    return str(value)
-
-
-def _read(kind: Any, value: Any) -> Any:
-    """Return a value of JSON as one of a type, or raise one of `_UNREADABLE`."""
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is UnionType:
-        if value is None and type(None) in parts:
-            return None
-        for part in parts:
-            with suppress(*_UNREADABLE):
-                return _read(part, value)
-    elif origin is tuple and isinstance(value, list):
-        kinds = parts[:1] * len(value) if parts[1:] == (...,) else parts
-        return tuple(_read(one, item) for one, item in zip(kinds, value, strict=True))
-    elif is_dataclass(kind) and isinstance(value, dict):
-        types = get_type_hints(kind)
-        return cast(Any, kind)(**{name: _read(types[name], item) for name, item in value.items()})
-    elif kind is Verdict:
-        return Verdict(value)
-    elif kind is str and type(value) is str:
-        value.encode()  # raises for a lone surrogate
-        if not CONTROL.search(value):
-            return value
-    elif kind is float:
-        if value is None:
-            return math.nan
-        if type(value) in (int, float) and abs(value) <= sys.float_info.max:
-            return value
-    elif kind is Any or type(value) is kind or (origin is Mapping and isinstance(value, dict)):
-        return value
-    raise WrongType("the value is of another type", name="finding")

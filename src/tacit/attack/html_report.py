@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Final
 
-from tacit.attack.finding import Finding, Measurement, Series, Verdict, writable
+from tacit.attack.finding import Finding, Measurement, Series, Verdict
+from tacit.attack.finding_json import writable
 from tacit.privacy.errors import Unavailable
 from tacit.report.rendering import ACCENT, COMPARISON, GREY, Spec, plot, svg
 
@@ -75,8 +76,9 @@ def section(finding: Finding, place: int = 0) -> str:
             ("on twins", f"{finding.power.planted}: {_number(finding.power.planted_value)}; without a leak: "
              f"{_number(finding.power.null_value)}")
         )  # fmt: skip
-        if finding.power.least_epsilon is not None:
-            rows.append(("refutes with probability 90 %", f"epsilon {_number(finding.power.least_epsilon)} and above"))
+        if (least := finding.power.least_epsilon) is not None:
+            refuted = "no epsilon" if math.isinf(least) else f"epsilon {_number(least)} and above"
+            rows.append(("refutes with probability 90 %", refuted))
     rows += [("assumes", "; ".join(finding.assumptions))] if finding.assumptions else []
     rows += [("paper", finding.paper), ("took", f"{finding.seconds:.2f} s, seed {finding.seed}")]
     pictures = [_roc_plot(finding)] if finding.roc else []

@@ -40,11 +40,11 @@ def laplace_accuracy(epsilon: float) -> float:
     return 1 - math.exp(-epsilon / 2) / 2
 
 
-def least_noticed(power: Share, claimed: float) -> float | None:
-    """Return the least epsilon from the claim on that is refuted with probability POWER; None if none is."""
+def least_noticed(power: Share, claimed: float) -> float:
+    """Return the least epsilon from the claim on that is refuted with probability POWER; infinite if none is."""
     low, high = math.log(max(claimed, EPSILON_MIN)), math.log(EPSILON_MAX)
     if power(EPSILON_MAX) < POWER:
-        return None
+        return math.inf
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if power(math.exp(middle)) >= POWER else (middle, high)
@@ -60,7 +60,7 @@ def of_guesses(
     guesses: int,
     prior: float = 0.5,
 ) -> float | None:
-    """Return the least epsilon that guesses in one run would refute, by their share at each epsilon."""
+    """Return the least epsilon that guesses in one run would refute, by their share at each; None without a claim."""
     if claim is None or claim.epsilon is None:
         return None
     needed = right_needed(claim.epsilon, claim.delta, confidence, secrets=secrets, guesses=guesses, prior=prior)
@@ -79,7 +79,7 @@ def right_needed(
 
 
 def of_tests(claim: Claim | None, confidence: float, positives: int, negatives: int) -> float | None:
-    """Return the least epsilon of randomized response that the decisions of one test would refute."""
+    """Return the least epsilon of randomized response that one test's decisions would refute; None without a claim."""
     if claim is None or claim.epsilon is None:
         return None
     claimed, delta = claim.epsilon, claim.delta

@@ -119,7 +119,7 @@ def test_what_an_attack_of_the_kit_notices_is_what_its_finding_says(monkeypatch:
 
 def test_three_guesses_notice_nothing() -> None:
     outcome = Outcome(Plan(SINGLY, 1, 3), 1, 3, 3, interfaces.noticed_singly(1, 3))
-    assert outcome.noticed is None
+    assert outcome.noticed == math.inf
     assert not outcome.is_refuted
     assert [result.goal for result in interfaces.judged(outcome)] == [None] * 4
 

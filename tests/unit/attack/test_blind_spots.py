@@ -1,0 +1,67 @@
+"""Leaks that attacks must not call consistent, and what they say where they could not have noticed one."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tacit import attack
+from tacit.attack.finding import Finding, Power, Verdict, judge
+from tacit.privacy.errors import InvalidInput, OutOfRange
+
+
+def weakly_traced(attributes: int, seed: int) -> Finding:
+    random = np.random.default_rng([attributes, seed])
+    shares = random.uniform(0.2, 0.8, attributes)
+    people = (random.random((120, attributes)) < shares).astype(float)
+    noisy = people[:60].mean(axis=0) + random.laplace(size=attributes) * attributes / 60 / 0.3
+    target = attack.Statistics.of_means(noisy, shares, members=people[:60], outsiders=people[60:])
+    return attack.run("tracing", target, 0.3, seed=seed)
+
+
+def test_an_attack_that_refutes_no_epsilon_is_underpowered_and_its_finding_is_read_back() -> None:
+    found = next(
+        one
+        for seed in range(60)
+        if (one := weakly_traced(15, seed)).power is not None and one.power.is_noticed and not one.is_violation
+    )
+    assert found.power is not None
+    assert found.power.least_epsilon == math.inf
+    assert found.verdict is Verdict.UNDERPOWERED
+    assert "no epsilon" in found.reason
+    assert "no epsilon" in found.to_html()
+    assert json.loads(found.to_json())["power"]["least_epsilon"] == "inf"
+    assert Finding.from_json(found.to_json()).to_dict() == found.to_dict()
+    assert Finding.from_json(found.to_json()).power == found.power
+
+
+@pytest.mark.parametrize(
+    ("least", "verdict"), [(0.09, "consistent"), (0.2, "underpowered"), (math.inf, "underpowered")]
+)
+def test_a_claim_of_epsilon_0_needs_an_attack_that_notices_a_small_epsilon(least: float, verdict: str) -> None:
+    power = Power("a leak", 5.0, 0.0, is_noticed=True, least_epsilon=least)
+    assert judge(attack.Claim(0.0), 0.0, power)[0] == judge(attack.Claim(1e-9), 0.0, power)[0] == verdict
+
+
+def test_documents_that_were_written_under_earlier_rules_stay_readable() -> None:
+    random = np.random.default_rng(0)
+    present = random.integers(0, 2, 100).astype(bool)
+    found = attack.run("canary_audit", attack.Model(np.where(present, 1.0, 0.0), present), 0.5, seed=1)
+    assert found.power is not None
+    accused = replace(found, power=replace(found.power, null_value=0.9))  # now not applicable
+    assert Finding.from_dict(accused.to_dict()) == accused
+    power = replace(found.power, least_epsilon=3.0)
+    consistent = replace(found, claimed=attack.Claim(0.0), lower_bound=0.0, power=power, verdict=Verdict.CONSISTENT)
+    assert Finding.from_dict(consistent.to_dict()) == consistent
+    with pytest.raises(InvalidInput):
+        Finding.from_dict(replace(found, verdict=Verdict.CONSISTENT).to_dict())
+
+
+def test_a_claim_names_no_other_noise() -> None:
+    for noise in (5, "laplace"):
+        with pytest.raises(OutOfRange):
+            attack.Claim(1.0, noise=noise)  # type: ignore[arg-type]
