@@ -1,14 +1,16 @@
 """Side channels of an interface that takes SQL: times, errors, and answers that should be equal and are not.
 
 timing         how long a question about one person takes, for people with the secret and without
-errors         whether a query fails exactly if one person has the secret: a division by zero, a cast or an overflow
-               that only that person's row would reach
+errors         whether a query ends otherwise exactly if one person has the secret, by a failure, another error or
+               another refusal: a division by zero, a cast or an overflow that only that person's row would reach
 consistency    whether questions that mean the same have the same answer, and what the repetition cost
 """
 
 from __future__ import annotations
 
+import re
 import time
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +22,7 @@ from tacit.attack.mechanism_audit import measure
 from tacit.attack.power import of_tests
 from tacit.attack.query_interface import Interface, QueryInterface, Question
 from tacit.attack.secret_scoring import doubt_about_people, doubt_about_total, roc
-from tacit.attack.targets import DoesNotFit
+from tacit.attack.targets import DoesNotFit, Mask
 from tacit.privacy.errors import Cancelled, TacitError
 
 PEOPLE: Final = (60, 100, 400)
@@ -33,6 +35,9 @@ PROVOCATIONS: Final = (
     "LN(CASE WHEN {person} AND ({secret}) THEN 0 ELSE 1 END) = 0",
 )
 """Conditions that fail in a database, but only where one person with the secret is there."""
+NAMING: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\w*\d\w*")
+"""The parts of a message that may differ from person to person."""
+MESSAGE_MAX: Final = 200
 
 
 def _people(interface: Interface, setting: Setting) -> tuple[list[int], list[int]]:
@@ -98,7 +103,8 @@ def provoke_errors(target: QueryInterface, setting: Setting) -> Outcome:
     """Ask questions that fail in a plain database exactly if a person has the secret.
 
     The provocation is chosen on two people who are not measured; the others are asked about in random order, as far as
-    the interface goes on answering or refusing single queries.
+    the interface goes on answering or refusing single queries. How a query ends is compared, not only whether it fails:
+    the kinds of end that tell the secret are chosen on other people than those on whom they are tested.
     """
     interface = target.open(
         setting.random, 2 * len(PROVOCATIONS) + 2 * setting.scaled(*PEOPLE), 2 * len(PROVOCATIONS) + 8
@@ -108,54 +114,86 @@ def provoke_errors(target: QueryInterface, setting: Setting) -> Outcome:
     kinds: dict[str, int] = {}
     answers: list[float] = []
 
-    def fails(provoked: str, person: int) -> bool | None:
+    def ends(provoked: str, person: int) -> str | None:
         condition = provoked.format(person=_only(target, person), secret=target.secret)
         question = Question(np.ones(target.people, dtype=bool), condition, is_written=True)
         kind = _outcome_class(interface, question, answers)
         if kind is not None:
             kinds[kind] = kinds.get(kind, 0) + 1
-        return None if kind is None else kind != ANSWERED
+        return kind
 
-    best = max(PROVOCATIONS, key=lambda one: bool(fails(one, with_secret[0])) - bool(fails(one, without[0])))
+    tried = {one: (ends(one, with_secret[0]), ends(one, without[0])) for one in PROVOCATIONS}
+    # at best one of the two people is answered, otherwise they end differently
+    best = max(PROVOCATIONS, key=lambda one: (tried[one][0] != tried[one][1], tried[one][1] == ANSWERED))
     asked = [(True, one) for one in with_secret[1:]] + [(False, one) for one in without[1:]]
-    outcomes: dict[bool, list[bool]] = {True: [], False: []}
+    outcomes: dict[bool, list[str]] = {True: [], False: []}
     for index in setting.random.permutation(len(asked)):
         value, person = asked[index]
-        failed = fails(best, person)
-        if failed is None:
+        kind = ends(best, person)
+        if kind is None:
             break
-        outcomes[value].append(failed)
-    hits, alarms = (np.array(outcomes[value]) for value in (True, False))
-    if min(len(hits), len(alarms)) < 3 or ANSWERED not in kinds:
+        outcomes[value].append(kind)
+    if min(map(len, outcomes.values())) < 3 or not (answers or len(kinds) > 1):
         raise DoesNotFit("the interface answered too few queries", name="target", refused=interface.refused)
     doubt = doubt_about_total(interface, np.array(answers), slack=1.0)  # the one person's row may be left out
-    return _outcome(interface, setting, hits, alarms, "whether a query fails", doubt, outcomes=kinds)
+    doubt = doubt or ("" if answers else UNANSWERED)
+    tests = _tests(outcomes, tried[best], setting)
+    corrected = replace(setting, confidence=1 - (1 - setting.confidence) / len(tests))
+    hits, alarms = max(tests, key=lambda one: _bound(*one, corrected))
+    return _outcome(interface, corrected, hits, alarms, "how a query ends", doubt, outcomes=kinds)
+
+
+def _tests(
+    outcomes: dict[bool, list[str]], tried: tuple[str | None, str | None], setting: Setting
+) -> list[tuple[Mask, Mask]]:
+    """Return for people with the secret and without which of them end in some set of ways, for one or two such sets.
+
+    One set is chosen on the first half of the people and tested on the second. The other is that in which the person
+    with the secret ended on whom the provocation was tried, where the other person did not; it is tested on everybody.
+    """
+    found = measure(outcomes[True], outcomes[False], setting.delta, setting.confidence)
+    chosen = (found.hits, found.alarms)
+    if tried[0] == tried[1]:
+        return [chosen]
+    hits, alarms = (np.array([one == tried[0] for one in outcomes[value]]) for value in (True, False))
+    return [(hits, alarms), chosen]
 
 
 ANSWERED: Final = "answered"
+UNANSWERED: Final = "no query was answered, so nothing shows that the interface is about these people"
 
 
 def _outcome_class(interface: Interface, question: Question, answers: list[float]) -> str | None:
-    """Return how a question ends: answered, refused, or the class of an error; None if no more can be asked."""
+    """Return how a question ends: answered, or the code and message of an error; None if no more can be asked.
+
+    Numbers and quoted texts of a message, which may name the person, are left out.
+    """
     try:
         answer = interface.count(question)
     except Cancelled:
         raise
     except TacitError as error:
-        return error.code
+        return _described(error.code, error.message)
     except Exception as error:
-        return type(error).__name__
+        return _described(type(error).__name__, str(error))
     if interface.is_exhausted:
         return None
-    answers += [] if answer is None else [answer]
-    return "refused" if answer is None else ANSWERED
+    if answer is not None:
+        answers.append(answer)
+        return ANSWERED
+    assert interface.refused is not None
+    return _described(f"refused {interface.refused.code}", interface.refused.message)
+
+
+def _described(kind: str, message: str) -> str:
+    return f"{kind}: {NAMING.sub('_', message)[:MESSAGE_MAX]}"
 
 
 def _outcome(
     interface: Interface,
     setting: Setting,
-    hits: Any,
-    alarms: Any,
+    hits: Mask,
+    alarms: Mask,
     channel: str,
     doubt: str,
     points: tuple[RocPoint, ...] = (),
@@ -163,9 +201,8 @@ def _outcome(
 ) -> Outcome:
     """Return the outcome of a test of people with the secret (hits) against those without (alarms)."""
     tests = (int(hits.sum()), len(hits), int(alarms.sum()), len(alarms))
-    flipped = (tests[1] - tests[0], tests[1], tests[3] - tests[2], tests[3])
-    delta, confidence = setting.delta, 1 - (1 - setting.confidence) / 2  # two directions
-    bound = max(epsilon_of_counts(*one, delta, confidence) for one in (tests, flipped))
+    delta, confidence = setting.delta, _confidence(setting)
+    bound = _bound(hits, alarms, setting)
     leaked = epsilon_of_counts(len(hits), len(hits), 0, len(alarms), delta, confidence)
     mixed = setting.random.permutation(np.concatenate([hits, alarms]))
     ones, others = mixed[: len(hits)], mixed[len(hits) :]
@@ -200,6 +237,18 @@ def _outcome(
         roc=points,
         assumptions=("the people are exchangeable but for the secret",),
         details=details,
+    )
+
+
+def _confidence(setting: Setting) -> float:
+    return 1 - (1 - setting.confidence) / 2  # two directions
+
+
+def _bound(hits: Mask, alarms: Mask, setting: Setting) -> float:
+    """Return the lower bound on epsilon of a test in both directions."""
+    return max(
+        epsilon_of_counts(int(one.sum()), len(one), int(other.sum()), len(other), setting.delta, _confidence(setting))
+        for one, other in ((hits, alarms), (~hits, ~alarms))
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 
 from tacit import attack
 from tacit.attack.finding import Finding, Power, Verdict, judge
-from tacit.privacy.errors import InvalidInput, OutOfRange
+from tacit.privacy.errors import InvalidInput, OutOfRange, QueryRefused
 
 
 def weakly_traced(attributes: int, seed: int) -> Finding:
@@ -65,3 +67,37 @@ def test_a_claim_names_no_other_noise() -> None:
     for noise in (5, "laplace"):
         with pytest.raises(OutOfRange):
             attack.Claim(1.0, noise=noise)  # type: ignore[arg-type]
+
+
+def refusing(secrets: np.ndarray[tuple[int], np.dtype[np.bool_]], ends: Sequence[Exception], others: object) -> object:
+    """Return an interface that ends queries with a provocation by the first error for people with the secret."""
+
+    def ask(sql: str) -> object:
+        if "CASE" not in sql or ("LN(" in sql and others is not None):
+            return int(secrets.sum()) if others is None else others
+        raise ends[0] if secrets[int(re.findall(r"u = (\d+)", sql)[0])] else ends[-1]
+
+    return ask
+
+
+@pytest.mark.parametrize("others", [40, None])
+@pytest.mark.parametrize(
+    "ends",
+    [
+        (ZeroDivisionError("division by zero"), QueryRefused("not allowed")),
+        (ZeroDivisionError("division by zero"), OverflowError("out of range")),
+        (QueryRefused("division by zero"), QueryRefused("not allowed")),
+        (ValueError("cannot cast 'x' of row 17"), ValueError("cannot read '1' of row 17")),
+    ],
+)
+def test_another_kind_of_error_for_people_with_the_secret_is_found(ends: Sequence[Exception], others: object) -> None:
+    secrets = np.arange(120) % 3 == 0
+    for told, verdict in ((ends, Verdict.VIOLATES), (ends[:1], Verdict.UNDERPOWERED)):
+        source = refusing(secrets, told, others)
+        target = attack.QueryInterface(source, truth=secrets, table="t", unit="u", secret="s = 1")
+        if others is None and verdict is Verdict.UNDERPOWERED:
+            with pytest.raises(InvalidInput, match="too few"):
+                attack.run("errors", target, 1.0, seed=1)
+        else:
+            found = attack.run("errors", target, 1.0, seed=1)
+            assert found.is_violation == (verdict is Verdict.VIOLATES)
