@@ -286,14 +286,14 @@ def _scores(ones: Readings, others: Readings) -> list[Score]:
     if width > 1:
         found.append(partial(_projected, direction=np.ones(width)))
     if 1 < width <= DIRECTION_MAX:
-        direction = _fisher(ones.widened(width), others.widened(width))
+        direction = fisher(ones.widened(width), others.widened(width))
         found += [] if direction is None else [partial(_projected, direction=direction)]
     if not found or len({*ones.forms, *others.forms}) > 1:
         found += [_categories(ones, others, lambda one: list(one.forms)), _categories(ones, others, Readings.keys)]
     return found
 
 
-def _fisher(first: Scores, second: Scores) -> Scores | None:
+def fisher(first: Scores, second: Scores) -> Scores | None:
     """Return the direction that separates two sets of rows best, or None where it cannot be computed."""
     first, second = _cleaned(first), _cleaned(second)
     scale = np.maximum(np.abs(first).max(axis=0), np.abs(second).max(axis=0))

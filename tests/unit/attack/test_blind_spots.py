@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -101,3 +101,36 @@ def test_another_kind_of_error_for_people_with_the_secret_is_found(ends: Sequenc
         else:
             found = attack.run("errors", target, 1.0, seed=1)
             assert found.is_violation == (verdict is Verdict.VIOLATES)
+
+
+Matrix = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+
+
+def loud_rounds(told: Matrix, random: np.random.Generator) -> Matrix:
+    return np.vstack([told, *(told + random.normal(0, 40, told.shape) for _ in range(19))])
+
+
+def shared_noise(told: Matrix, random: np.random.Generator) -> Matrix:
+    noise = random.normal(0, 40, told.shape)
+    return np.vstack([told + noise, noise])
+
+
+UPDATES: dict[str, Callable[[Matrix, np.random.Generator], Matrix]] = {
+    "one exact round among noisy ones": loud_rounds,
+    "rounds that cancel": lambda told, random: np.vstack([told, -told + random.normal(0, 1e-3, told.shape)]),
+    "gradients of the opposite sign": lambda told, _: -told,
+    "noise that two rounds share": shared_noise,
+    "the sum": lambda told, random: told + random.normal(0, 0.1, told.shape),
+}
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_canaries_are_found_in_whichever_rounds_tell_of_them(name: str) -> None:
+    random = np.random.default_rng(5)
+    canaries = random.normal(size=(400, 1500))
+    canaries /= np.linalg.norm(canaries, axis=1, keepdims=True)
+    present = random.integers(0, 2, 400).astype(bool)
+    for told, verdict in ((present, "violates"), (random.permutation(present), "consistent")):
+        rounds = UPDATES[name](canaries[told].sum(axis=0, keepdims=True), random)
+        found = attack.run("update_audit", attack.Updates(rounds, canaries, present), 1.0, seed=1)
+        assert found.verdict == verdict
