@@ -2,7 +2,11 @@
 
 A generator that memorises puts synthetic records nearer to its real records than to others of the same population. The
 distance is Gower's: the mean over columns of the difference, as a share of the column's range, or of 0 and 1 for values
-that are no numbers.
+that are no numbers. A column is of numbers, or of dates, if most of its cells are, also as texts; its other cells are
+missing.
+
+The least epsilon that is noticed is measured on exact copies of records, each published by randomized response about
+whether it was used. Records that were altered, or that tell in another way, may need a greater one.
 
 Fair coins: of k records, n' ~ Binomial(k, 1/2) are drawn from the real ones and k - n' from the control. If both are
 random parts of one population, each of the k is real by an independent fair coin, and the bound of one run holds.
@@ -11,18 +15,22 @@ random parts of one population, each of the k is real by an independent fair coi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from numbers import Real
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from tacit.attack.canary_audit import CANARIES_MIN, audited_in_one_run
+from tacit.attack.confidence import best_guesses
 from tacit.attack.finding import ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack
-from tacit.attack.records import Records
-from tacit.attack.targets import DoesNotFit, Numbers
+from tacit.attack.power import accuracy
+from tacit.attack.targets import DoesNotFit, Mask, Numbers
 from tacit.attack.training_targets import Synthetic
 
 TOO_MANY: Final = 1e-9
@@ -33,6 +41,14 @@ ASSUMED: Final = (
     "real and control records are random parts of one population; the number of real records is fixed, and exchanging "
     "one costs up to twice the epsilon of adding one"
 )
+COPIES: Final = (
+    "the attack notices copies and near copies of records; synthetic records that tell of the real ones in another way "
+    "may go unnoticed, and the least epsilon speaks of exact copies"
+)
+COMPARED_MAX: Final = 1_000
+"""Among how many records copies are simulated for the least epsilon that is noticed."""
+SIMULATED: Final = 400
+"""How many guesses about copies are simulated at least, at one epsilon."""
 
 
 @attack(
@@ -49,21 +65,44 @@ def measure_closeness(target: Synthetic, setting: Setting) -> Outcome:
     drawn = int(setting.random.binomial(count, 0.5))
     while drawn > target.real.size or count - drawn > target.control.size:
         drawn = int(setting.random.binomial(count, 0.5))
-    real, synthetic, control = _columns(target)
+    (real, synthetic, control), is_text = _columns(target)
     chosen = [
         setting.random.choice(len(one), size, replace=False) for one, size in ((real, drawn), (control, count - drawn))
     ]
     records = np.concatenate([real[chosen[0]], control[chosen[1]]])
-    is_text = _texts(target)
+    compared = records[setting.random.permutation(count)[:COMPARED_MAX]]
     return audited_in_one_run(
         -_closest(records, synthetic, is_text),
         np.arange(count) < drawn,
         setting,
-        (ASSUMED,),
+        (ASSUMED, COPIES),
+        share=_share_of_copies(_distances(compared, compared, is_text), count),
         threat=ThreatModel("the synthetic records", "all columns of the records asked about", 0),
         planted_scores=-_closest(records, real[chosen[0]], is_text),
         planted_leak="a copy of the real records",
     )
+
+
+def _share_of_copies(distances: Numbers, count: int) -> Callable[[float, int], float]:
+    """Return the share of right guesses, by epsilon and their number, about records that are copied or not.
+
+    Whether a record was used is drawn by a fair coin; its copy is published with the probability of randomized
+    response. `distances` are those between some of `count` records.
+    """
+
+    def share(epsilon: float, guesses: int) -> float:
+        random, compared, right = np.random.default_rng(0), len(distances), 0
+        each = max(1, round(guesses * compared / count))
+        times = math.ceil(SIMULATED / each)
+        for _ in range(times):
+            used = random.integers(0, 2, compared).astype(bool)
+            copied = used == (random.random(compared) < accuracy(epsilon))
+            scores = -distances[:, copied].min(axis=1) if copied.any() else np.zeros(compared)
+            chosen, guessed = best_guesses(scores, each)
+            right += int((used[chosen] == guessed).sum())
+        return right / (times * each)
+
+    return share
 
 
 def _drawable(least: int) -> int:
@@ -74,62 +113,86 @@ def _drawable(least: int) -> int:
     return found
 
 
-def _texts(target: Synthetic) -> NDArray[np.bool_]:
-    """Return which columns hold anything but numbers."""
-    parts = (target.real, target.synthetic, target.control)
-    return np.array([not all(map(_is_number, _cells(name, *parts))) for name in target.real.columns])
+def _columns(target: Synthetic) -> tuple[list[Numbers], Mask]:
+    """Return real, synthetic and control records as rows of numbers, and which columns are of texts.
 
-
-def _cells(name: str, *parts: Records) -> list[Any]:
-    return [one for records in parts for one in records[name].tolist()]
-
-
-def _is_number(cell: Any) -> bool:
-    return cell is None or (isinstance(cell, Real) and not isinstance(cell, bool))
-
-
-def _columns(target: Synthetic) -> list[Numbers]:
-    """Return real, synthetic and control records as rows of numbers: shares of the range, or a code for each value.
-
-    A value that is missing or not finite is a code of its own, far from all numbers.
+    Numbers are shares of the range, texts a code for each value. A number that is missing or not finite is NaN.
     """
     parts = (target.real, target.synthetic, target.control)
-    found = [np.empty((one.size, len(target.real.columns))) for one in parts]
-    for place, (name, is_text) in enumerate(zip(target.real.columns, _texts(target), strict=True)):
-        cells = _cells(name, *parts)
-        if is_text:
+    found, is_text = [np.empty((one.size, len(target.real.columns))) for one in parts], []
+    for place, name in enumerate(target.real.columns):
+        cells = [one for records in parts for one in records[name].tolist()]
+        numbers = _numbers(cells)
+        is_text.append(numbers is None)
+        if numbers is None:
             codes: dict[Any, int] = {}
             numbers = np.array([codes.setdefault(_code(one), len(codes)) for one in cells], dtype=np.float64)
         else:
-            numbers = np.array([math.nan if one is None else float(one) for one in cells])
-            numbers[~np.isfinite(numbers)] = math.nan
             known = numbers[~np.isnan(numbers)] if not np.isnan(numbers).all() else np.zeros(1)
             low, high = float(known.min()) / 2, float(known.max()) / 2  # halves, whose difference is finite
             numbers = (numbers / 2 - low) / ((high - low) or 1.0)
         for matrix, part in zip(found, np.split(numbers, np.cumsum([one.size for one in parts])[:-1]), strict=True):
             matrix[:, place] = part
-    return found
+    return found, np.array(is_text)
+
+
+def _numbers(cells: list[Any]) -> Numbers | None:
+    """Return a column as numbers if most cells that are not missing are numbers, or dates; otherwise None."""
+    stated = sum(not (one is None or (isinstance(one, str) and not one.strip())) for one in cells)
+    for read in (_number, _moment):
+        found = np.array([read(one) for one in cells], dtype=np.float64)
+        found[~np.isfinite(found)] = math.nan
+        if 2 * np.count_nonzero(~np.isnan(found)) > stated or not stated:
+            return found
+    return None
+
+
+def _number(cell: Any) -> float:
+    """Return a number, or a text that is one, as a float; NaN for anything else, and for what no float holds."""
+    if isinstance(cell, timedelta):
+        return cell.total_seconds()
+    if isinstance(cell, bool | np.bool_) or not isinstance(cell, Real | Decimal | str):
+        return math.nan
+    with suppress(ValueError, OverflowError):
+        return float(cell)
+    return math.nan
+
+
+def _moment(cell: Any) -> float:
+    """Return a date or a time, or a text that is one in the form of ISO 8601, in seconds; NaN for anything else."""
+    with suppress(ValueError, OverflowError):
+        found = datetime.fromisoformat(cell.strip()) if isinstance(cell, str) else cell
+        if isinstance(found, np.datetime64):
+            return float(found.astype("datetime64[us]").astype(np.int64)) / 1e6
+        if isinstance(found, datetime):
+            return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        if isinstance(found, date):
+            return 86_400.0 * (found.toordinal() - date(1970, 1, 1).toordinal())
+    return math.nan
 
 
 def _code(cell: Any) -> Any:
-    return (type(cell).__name__, str(cell))
+    return cell.strip() if isinstance(cell, str) else (type(cell).__name__, str(cell))
 
 
-def _closest(records: Numbers, among: Numbers, is_text: NDArray[np.bool_]) -> Numbers:
+def _closest(records: Numbers, among: Numbers, is_text: Mask) -> Numbers:
     """Return the Gower distance of each record to the closest of others."""
     if not len(among):
         return np.zeros(len(records))
-    found, step = [], max(1, BLOCK // len(among))
-    for start in range(0, len(records), step):
-        block = records[start : start + step]
-        distance = np.zeros((len(block), len(among)))
-        for place, differs in enumerate(is_text):
-            gap = np.abs(block[:, place, None] - among[None, :, place])
-            if differs:
-                gap = np.minimum(gap, 1.0)
-            elif np.isnan(gap).any():
-                alike = np.isnan(block[:, place, None]) & np.isnan(among[None, :, place])
-                gap = np.where(alike, 0.0, np.nan_to_num(gap, nan=1.0))
-            distance += gap
-        found.append(distance.min(axis=1))
-    return np.concatenate(found) / len(is_text)
+    step = max(1, BLOCK // len(among))
+    starts = range(0, len(records), step)
+    return np.concatenate([_distances(records[one : one + step], among, is_text).min(axis=1) for one in starts])
+
+
+def _distances(records: Numbers, among: Numbers, is_text: Mask) -> Numbers:
+    """Return the Gower distance of each record to each of others."""
+    distance = np.zeros((len(records), len(among)))
+    for place, differs in enumerate(is_text):
+        gap = np.abs(records[:, place, None] - among[None, :, place])
+        if differs:
+            gap = np.minimum(gap, 1.0)
+        elif np.isnan(gap).any():
+            alike = np.isnan(records[:, place, None]) & np.isnan(among[None, :, place])
+            gap = np.where(alike, 0.0, np.nan_to_num(gap, nan=1.0))
+        distance += gap
+    return distance / len(is_text)

@@ -7,6 +7,9 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -134,3 +137,38 @@ def test_canaries_are_found_in_whichever_rounds_tell_of_them(name: str) -> None:
         rounds = UPDATES[name](canaries[told].sum(axis=0, keepdims=True), random)
         found = attack.run("update_audit", attack.Updates(rounds, canaries, present), 1.0, seed=1)
         assert found.verdict == verdict
+
+
+START = datetime(2000, 1, 1, tzinfo=UTC)
+CELLS: dict[str, Callable[[float], object]] = {
+    "numbers as texts": lambda one: f"{one:.2f}",
+    "texts with blanks": lambda one: f"  {one:.2f} ",
+    "decimals": lambda one: Decimal(f"{one:.2f}"),
+    "fractions": lambda one: Fraction(one),
+    "dates": lambda one: (START + timedelta(round(100 * one))).date(),
+    "times": lambda one: START + timedelta(one),
+    "dates as texts": lambda one: (START + timedelta(round(100 * one))).date().isoformat(),
+    "durations": lambda one: timedelta(one),
+}
+
+
+@pytest.mark.parametrize("odd", [None, "NA", 10**400, True])
+@pytest.mark.parametrize("cells", CELLS)
+def test_near_copies_are_found_in_columns_of_numbers_and_dates_of_any_type(cells: str, odd: object) -> None:
+    values = np.arange(300.0)
+    real, near, control = ({"a": [*map(CELLS[cells], (values + shift).tolist()), odd]} for shift in (0.0, 0.01, 0.5))
+    found = attack.run("closest_record", attack.Synthetic(real, near, control), 1.0, seed=1)
+    assert found.verdict == "violates"
+    assert attack.run("closest_record", attack.Synthetic(control, near, control), 1.0, seed=1).verdict != "violates"
+
+
+def test_the_power_of_closest_record_is_that_about_copies_of_these_records() -> None:
+    random = np.random.default_rng(2)
+    for values, is_noticed in ((random.normal(size=4_000), True), (random.integers(0, 40, 4_000), False)):
+        real, control = ({"a": part.tolist()} for part in np.split(values, 2))
+        found = attack.run("closest_record", attack.Synthetic(real, {"a": [100.0]}, control), 1.0, seed=1)
+        assert found.power is not None
+        assert found.power.least_epsilon is not None
+        assert math.isfinite(found.power.least_epsilon) == is_noticed
+        assert found.verdict == ("consistent" if is_noticed else "underpowered")
+        assert any("copies" in one for one in found.assumptions)
