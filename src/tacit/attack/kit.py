@@ -76,11 +76,14 @@ class Setting:
         """The delta at which lower bounds on epsilon are computed."""
         return 0.0 if self.claim is None else self.claim.delta
 
-    def ceiling(self, secrets: int, guesses: int, share: float = 0.5) -> float | None:
-        """Return the greatest share of right guesses, half of them 1, that the claim allows; None without one."""
+    def ceiling(self, secrets: int, guesses: int, share: float = 0.5, positive: float = 0.5) -> float | None:
+        """Return the greatest share of right guesses that the claim allows; None without one.
+
+        `share` is that of secrets that are 1, `positive` that of guesses that say so.
+        """
         if self.claim is None or self.claim.epsilon is None:
             return None
-        return self.claim.accuracy_of_guesses(secrets, guesses, share)
+        return self.claim.accuracy_of_guesses(secrets, guesses, share, positive)
 
     def refutes(self, lower_bound: float) -> bool:
         """Return whether a lower bound on epsilon contradicts the claim."""
@@ -248,6 +251,7 @@ def suite(
     `failed`, if it is given, is told the name of the attack, and the other attacks are run.
     """
     checked = _checked(promise, delta, prior, effort)
+    seed = None if seed is None else whole("seed", seed, at_least=0)
     for name in instances("done", done, str, "a list of names of attacks"):
         _require_known(name)
     fitting = attacks_on(target, checked[0], effort)
@@ -317,7 +321,8 @@ def _run(
     one: Attack, target: object, checked: _Checked, confidence: float, correction: str, seed: int | None
 ) -> Finding:
     claim, prior, effort = checked
-    random = np.random.default_rng(None if seed is None else whole("seed", seed, at_least=0))
+    seed = None if seed is None else whole("seed", seed, at_least=0)
+    random = np.random.default_rng(seed)
     begun_s = time.perf_counter()
     outcome = one.run(target, Setting(claim, confidence, effort, prior, random))
     without = {"without": outcome.unbounded} if outcome.unbounded else {}

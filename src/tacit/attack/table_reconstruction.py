@@ -63,8 +63,10 @@ class Published:
         for part in ("where", "mean", "median"):
             mapping(part, getattr(self, part), "a mapping by the names of attributes")
         object.__setattr__(self, "count", _count(self.count))
-        if self.decimals is not None and whole("decimals", self.decimals, at_least=0) > DECIMALS_MAX:
-            raise OutOfRange(f"decimals must be at most {DECIMALS_MAX}", name="decimals", value=self.decimals)
+        if self.decimals is not None:
+            object.__setattr__(self, "decimals", whole("decimals", self.decimals, at_least=0))
+            if self.decimals > DECIMALS_MAX:
+                raise OutOfRange(f"decimals must be at most {DECIMALS_MAX}", name="decimals", value=self.decimals)
         if (self.mean or self.median) and not (isinstance(self.count, int) and self.count):
             raise InvalidInput(f"{self.name} has a mean or a median, and needs an exact count above 0", name="count")
         for name in self.mean:
@@ -154,7 +156,8 @@ class PublishedTables:
     rules: Sequence[tuple[Where, Where]] = ()
 
     def __post_init__(self) -> None:
-        if not 1 <= whole("people", self.people) <= PEOPLE_MAX:
+        object.__setattr__(self, "people", whole("people", self.people))
+        if self.people > PEOPLE_MAX:
             raise OutOfRange(f"tables of 1 to {PEOPLE_MAX} people are reconstructed", name="people", value=self.people)
         mapping("attributes", self.attributes, "a mapping from names to domains")
         instances("statistics", self.statistics, Published, "a list of Published")
@@ -414,7 +417,7 @@ def reconstruct_tables(target: Statistics, setting: Setting) -> Outcome:
     contradicting = conflict(tables) if not found.found else []
     certain = found.certain if found.is_complete else Counter[Record]()
     share = certain.total() / tables.people if found.is_complete else math.nan
-    most = setting.scaled(200, 1_000, 5_000)
+    most, untold = setting.scaled(200, 1_000, 5_000), _certain_untold(tables)
     left_out = []
     for one in tables.statistics if len(tables.statistics) > 1 else ():
         try:
@@ -426,11 +429,11 @@ def reconstruct_tables(target: Statistics, setting: Setting) -> Outcome:
         ThreatModel("published statistics", "the domains of the attributes", len(tables.statistics)),
         (
             Measurement("databases that fit", len(found.found), is_stopped=not found.is_complete, key="databases"),
-            Measurement("share of people whose record is certain", share, baseline=0.0, key="certain_records"),
+            Measurement("share of people whose record is certain", share, baseline=untold, key="certain_records"),
         ),
         share if found.found and found.is_complete else None,
         "all databases that fit, by constraint solving",
-        Power("statistics that one database fits", 1.0, 0.0, is_noticed=_is_below(setting, 1.0)),
+        Power("statistics that one database fits", 1.0, untold, is_noticed=_is_below(setting, 1.0)),
         series=(
             Series(
                 "Databases that fit without one statistic",
@@ -449,6 +452,12 @@ def reconstruct_tables(target: Statistics, setting: Setting) -> Outcome:
         bounds="a share of people with a certain record",
         unbounded=_unbounded(found),
     )
+
+
+def _certain_untold(tables: PublishedTables) -> float:
+    """Return the share of people whose record follows from domains and rules alone, without any statistic."""
+    alone = PublishedTables(1, tables.attributes, [Published("everybody", {}, 1)], tables.rules)
+    return float(len(databases(alone, 2).found) == 1)
 
 
 def _unbounded(found: Databases) -> str:

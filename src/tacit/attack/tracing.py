@@ -76,10 +76,12 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
         """Return the share of right guesses under Laplace noise of an epsilon for all means together."""
         return float(np.mean([attacked(members.mean(axis=0) + one / epsilon)[1] for one in noise])) / guesses
 
+    share_in, positive = float(present.mean()), (guesses - guesses // 2) / guesses
     interval = clopper_pearson(right, guesses, (1 - setting.confidence) / 2)
     guessed_right = Measurement(
-        "memberships guessed right", right / guesses, interval, baseline=0.5,
-        ceiling=setting.ceiling(len(people), guesses, float(present.mean())), key="memberships_guessed_right",
+        "memberships guessed right", right / guesses, interval,
+        baseline=positive * share_in + (1 - positive) * (1 - share_in),
+        ceiling=setting.ceiling(len(people), guesses, share_in, positive), key="memberships_guessed_right",
     )  # fmt: skip
     return Outcome(
         ThreatModel("published means", "the attributes of people and the means of the population", len(means)),

@@ -10,12 +10,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tacit import attack
 from tacit.attack.finding import Finding, Power, Verdict, judge
+from tacit.attack.table_reconstruction import Published, PublishedTables
 from tacit.privacy.errors import InvalidInput, OutOfRange, QueryRefused
 
 
@@ -172,3 +174,47 @@ def test_the_power_of_closest_record_is_that_about_copies_of_these_records() -> 
         assert math.isfinite(found.power.least_epsilon) == is_noticed
         assert found.verdict == ("consistent" if is_noticed else "underpowered")
         assert any("copies" in one for one in found.assumptions)
+
+
+def test_an_odd_number_of_guesses_about_uneven_groups_has_its_own_baseline_and_ceiling() -> None:
+    shares, found = [], None
+    for seed in range(150):
+        random = np.random.default_rng(seed)
+        people = random.normal(size=(55, 5))
+        target = attack.Statistics.of_means(
+            random.normal(size=5) * 10, np.zeros(5), members=people[:50], outsiders=people[50:]
+        )
+        found = attack.run("tracing", target, 1e-6, seed=seed).measured("memberships_guessed_right")
+        shares.append(found.value)
+    assert found is not None
+    assert found.baseline == pytest.approx((6 * 50 + 5 * 5) / 11 / 55)
+    assert found.ceiling == pytest.approx(found.baseline, abs=1e-4)
+    assert np.mean(shares) == pytest.approx(found.baseline, abs=5 * np.std(shares) / math.sqrt(150))
+
+
+@pytest.mark.parametrize(
+    ("domain", "rules", "verdict"),
+    [
+        (["a"], [], "not applicable"),
+        (["a", "b"], [({}, {"x": ["a"]})], "not applicable"),
+        (["a", "b"], [], "violates"),
+    ],
+)
+def test_records_that_are_certain_without_statistics_accuse_none(domain: Any, rules: Any, verdict: str) -> None:
+    pytest.importorskip("ortools")
+    tables = PublishedTables(2, {"x": domain}, [Published("in a", {"x": "a"}, 2)], rules)
+    found = attack.run("table_reconstruction", attack.Statistics.of_tables(tables), attack.Claim(risk=0.1))
+    assert found.verdict == verdict
+    assert Finding.from_dict(found.to_dict()).to_dict() == found.to_dict()
+
+
+def test_whole_numbers_of_other_types_are_read_back() -> None:
+    table = attack.Table({"z": [1, 2]}, quasi_identifiers=["z"])
+    claim = attack.Claim(risk=0.1)
+    for seed in (3.0, np.float64(3), np.int64(3), Decimal(3)):
+        for found in (attack.run("linkage", table, claim, seed=seed), *attack.suite(table, claim, seed=seed)):  # type: ignore[arg-type]
+            assert (type(found.seed), found.seed) == (int, 3)
+            assert Finding.from_json(found.to_json()).to_dict() == found.to_dict()
+    published = Published("all", {}, 3, mean={"age": 1.67}, decimals=2.0)  # type: ignore[arg-type]
+    assert (type(published.decimals), published.decimals) == (int, 2)
+    assert type(PublishedTables(3.0, {"age": range(5)}, [published]).people) is int  # type: ignore[arg-type]
