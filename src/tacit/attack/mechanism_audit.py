@@ -3,9 +3,11 @@
 Half of the outputs serve the search for an event that tells the inputs apart, the other half its measurement: the event
 is fixed before the outputs that count are looked at, so the Clopper-Pearson bounds hold. Outputs are read as numbers
 and forms (`attack/outputs.py`) and reduced to one score: a number is its own; of several numbers the best linear
-direction (Fisher), the coordinates and their sum are tried; where forms differ, the form and the whole output are
-categories. Scores are cut into cells, cells are ordered by how much likelier they are under one input, and the event is
-the run of first cells with the greatest bound.
+direction (Fisher), the coordinates and their sum are tried, and pairs of a coordinate with few values and another one;
+where forms differ, the form and the whole output are categories. What tells the inputs apart in another way only, such
+as a seed beside the noise that follows from it, is not noticed, and findings say so. Scores are cut into cells, cells
+are ordered by how much likelier they are under one input, and the event is the run of first cells with the greatest
+bound.
 
 Of several pairs of neighbours, the most promising is sought by successive halving, with outputs that are not used
 again. Where pairs are proposed by a function, each proposal starts from the best pair so far (an evolution strategy
@@ -46,6 +48,10 @@ ATOM: Final = 5
 COORDINATES_MAX: Final = 32
 DIRECTION_MAX: Final = 256
 """How many numbers an output has at most where the best direction is computed: the time grows with their cube."""
+LEVELS_MAX: Final = 16
+"""How many values a coordinate has at most where the others are looked at for each of its values."""
+PAIRS_MAX: Final = 32
+"""How many such pairs of coordinates are tried."""
 SAMPLES_MIN: Final = 100
 CATEGORY_MIN: Final = 5
 """How often a category is seen in the search at least; rarer ones are one category, because they may not come again."""
@@ -55,6 +61,10 @@ RIDGE: Final = 1e-12
 """Added to the variances, as a share of them, where the best direction is computed."""
 
 INDEPENDENT: Final = "the outputs are independent of one another"
+LOOKED_AT: Final = (
+    "the audit looks at single numbers, their sum and best linear direction, pairs with a number of few values, and "
+    "kinds of outputs; the least epsilon speaks of these, and outputs that tell in another way may go unnoticed"
+)
 ALL_EQUAL: Final = "all outputs of an input were equal: the mechanism is deterministic, or gave one answer again"
 
 Scores = NDArray[np.float64]
@@ -132,7 +142,7 @@ def audit_mechanism(target: Mechanism, setting: Setting) -> Outcome:
             least_epsilon=of_tests(setting.claim, confidence, tested, tested),
         ),
         roc=roc(found.event.score(second_half(ones)), found.event.score(second_half(others)), setting),
-        assumptions=assumed(ones, others),
+        assumptions=(*assumed(ones, others), LOOKED_AT),
         details={"samples": wanted, "inputs_tried": len(target.pairs) or setting.scaled(*PROPOSALS), "delta": delta},
     )
 
@@ -288,6 +298,7 @@ def _scores(ones: Readings, others: Readings) -> list[Score]:
     if 1 < width <= DIRECTION_MAX:
         direction = fisher(ones.widened(width), others.widened(width))
         found += [] if direction is None else [partial(_projected, direction=direction)]
+    found += _joint(ones.widened(width), others.widened(width))
     if not found or len({*ones.forms, *others.forms}) > 1:
         found += [_categories(ones, others, lambda one: list(one.forms)), _categories(ones, others, Readings.keys)]
     return found
@@ -306,6 +317,34 @@ def fisher(first: Scores, second: Scores) -> Scores | None:
     except np.linalg.LinAlgError:
         return None
     return direction if np.isfinite(direction).all() else None
+
+
+def _joint(first: Scores, second: Scores) -> list[Score]:
+    """Return scores of a coordinate with few values together with another one, for some pairs of coordinates."""
+    both = np.concatenate([first, second])[:, :COORDINATES_MAX]
+    values = [np.unique(_ordered(column)) for column in both.T]
+    pairs = [
+        (one, other)
+        for one, few in enumerate(values)
+        for other, many in enumerate(values)
+        if one != other and 1 < len(few) <= LEVELS_MAX and len(many) > 1
+    ]
+    return [_pair_score(first, second, *one, values[one[0]]) for one in pairs[:PAIRS_MAX]]
+
+
+def _pair_score(first: Scores, second: Scores, one: int, other: int, levels: Scores) -> Score:
+    """Return the score of two coordinates: the place of their cell, by likelihood ratio."""
+    pooled = _ordered(np.concatenate([first[:, other], second[:, other]]))
+    edges = np.unique(np.quantile(pooled, np.linspace(0, 1, LEVELS_MAX + 1)[1:-1], method="higher"))
+
+    def cells(numbers: Scores) -> NDArray[np.int64]:
+        level = np.searchsorted(levels, _ordered(numbers[:, one]))
+        return level * (len(edges) + 1) + np.searchsorted(edges, _ordered(numbers[:, other]), side="right")
+
+    size = (len(levels) + 1) * (len(edges) + 1)
+    counts = [np.bincount(cells(numbers), minlength=size) for numbers in (first, second)]
+    places = np.argsort(np.argsort((counts[0] + 0.5) / (counts[1] + 0.5), kind="stable")).astype(np.float64)
+    return lambda outputs: places[cells(read(outputs).widened(max(one, other) + 1))]
 
 
 def _column(outputs: Outputs, index: int) -> Scores:

@@ -218,3 +218,19 @@ def test_whole_numbers_of_other_types_are_read_back() -> None:
     published = Published("all", {}, 3, mean={"age": 1.67}, decimals=2.0)  # type: ignore[arg-type]
     assert (type(published.decimals), published.decimals) == (int, 2)
     assert type(PublishedTables(3.0, {"age": range(5)}, [published]).people) is int  # type: ignore[arg-type]
+
+
+def test_numbers_that_tell_only_together_are_found_and_the_limits_of_the_search_are_stated() -> None:
+    random = np.random.default_rng(4)
+
+    def mask(x: int, count: int) -> object:
+        key = random.integers(0, 8, count)
+        return np.column_stack([key, (3 * key * key + 4 * x + random.integers(0, 2, count)) % 8])
+
+    def independent(_x: int, count: int) -> object:
+        return np.column_stack([random.integers(0, 8, count), random.integers(0, 8, count)])
+
+    for release, verdict in ((mask, "violates"), (independent, "consistent")):
+        found = attack.run("mechanism_audit", attack.Mechanism(release, 0, 1, many=True, samples=4_000), 1.0, seed=1)
+        assert found.verdict == verdict
+        assert any("may go unnoticed" in one for one in found.assumptions)
