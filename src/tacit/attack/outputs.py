@@ -17,6 +17,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.privacy.errors import WrongType
+
 Outputs: TypeAlias = "list[Any] | NDArray[Any] | Readings"
 EXACT_MAX: Final = 2**53
 """Up to this size doubles tell whole numbers apart."""
@@ -89,22 +91,23 @@ def _of_one(output: Any) -> tuple[list[float], Hashable]:
     numbers: list[float] = []
     form: list[Hashable] = []
 
-    def walk(value: Any, depth: int) -> None:
+    def walk(value: Any, depth: int, within: tuple[int, ...] = ()) -> None:
         form.append(type(value).__name__)
-        if depth > DEPTH_MAX:
-            form.append(repr(value))
+        inner = (*within, id(value))
+        if depth > DEPTH_MAX or id(value) in within:  # too deep, or a container that holds itself
+            form.append(_written(value))
         elif isinstance(value, Mapping):
             for key, one in value.items():
-                form.append(repr(key))
-                walk(one, depth + 1)
+                form.append(_written(key))
+                walk(one, depth + 1, inner)
             form.append("end")
         elif isinstance(value, np.ndarray) and value.ndim:
             form.append(f"{value.dtype} {value.shape}")
             for one in value.ravel().tolist() if value.dtype.kind in "biuf" else value.ravel():
-                walk(one, depth + 1)
+                walk(one, depth + 1, inner)
         elif isinstance(value, list | tuple | set | frozenset):
-            for one in sorted(value, key=repr) if isinstance(value, set | frozenset) else value:
-                walk(one, depth + 1)
+            for one in sorted(value, key=_written) if isinstance(value, set | frozenset) else value:
+                walk(one, depth + 1, inner)
             form.append("end")
         elif isinstance(value, complex | np.complexfloating):
             walk(float(value.real), depth)
@@ -139,21 +142,34 @@ def _of_leaf(value: Any) -> tuple[float, Hashable]:
 def _text(value: Any) -> str:
     """Return an object as a text: its own, or its attributes where its own is no more than its address."""
     if getattr(type(value), "__repr__", None) is getattr(object, "__repr__", None):
-        return repr(sorted(getattr(value, "__dict__", {}).items(), key=lambda one: one[0]))
-    return repr(value)
+        return _written(sorted(getattr(value, "__dict__", {}).items(), key=lambda one: one[0]))
+    return _written(value)
 
 
-def named(output: Any, name: int) -> Any:
+def _written(value: Any) -> str:
+    """Return an output's own text, or raise WrongType where it has none."""
+    try:
+        return repr(value)
+    except Exception as error:
+        raise WrongType(
+            f"an output of type {type(value).__name__} cannot be written as a text: {type(error).__name__}",
+            name="mechanism",
+        ) from error
+
+
+def named(output: Any, name: int, depth: int = 0) -> Any:
     """Return an output that also names its input: within texts, otherwise by a value of its own type beside it."""
+    if depth > DEPTH_MAX:
+        return f"input {name}", output
     if isinstance(output, str):
         return f"{name}{output}"
     if isinstance(output, bytes):
         return str(name).encode() + output
     if isinstance(output, list | tuple) and output:
-        return (named(output[0], name), *output[1:])
+        return (named(output[0], name, depth + 1), *output[1:])
     if isinstance(output, Mapping) and output:
         first = next(iter(output))
-        return {**output, first: named(output[first], name)}
+        return {**output, first: named(output[first], name, depth + 1)}
     if isinstance(output, bool | int | float | complex | Decimal | Fraction | np.number | np.bool_):
         return type(output)(name), output
     return f"input {name}", output

@@ -15,7 +15,15 @@ from typing import Any, Final
 import numpy as np
 
 from tacit.attack.targets import Bits, DoesNotFit, Mask, Numbers
-from tacit.privacy.errors import BudgetExceeded, EmptyInput, InvalidInput, OutOfRange, QueryRefused, TacitError
+from tacit.privacy.errors import (
+    BudgetExceeded,
+    EmptyInput,
+    InvalidInput,
+    OutOfRange,
+    QueryRefused,
+    TacitError,
+    WrongType,
+)
 from tacit.privacy.numbers import exact, not_negative, positive, whole
 
 PEOPLE_MAX: Final = 100_000
@@ -67,6 +75,8 @@ class QueryInterface:
     ) -> None:
         if (ask is None) == (make is None):
             raise InvalidInput("state either ask, an interface, or make, a function that makes one", name="ask")
+        if not (callable(ask) or hasattr(ask, "sql") or callable(make)):
+            raise WrongType("an interface must be a function, a curator or a client", name="ask")
         self.source, self.make = ask, make
         self.table, self.unit, self.secret, self.analyst = table, unit, secret, analyst
         self.ids = None if ids is None else _different(ids)
@@ -112,7 +122,10 @@ class QueryInterface:
             )
         if self.make is not None:
             truth = random.integers(0, 2, self.people).astype(bool)
-            return Interface(self, self.make(truth), truth, questions, is_drawn=True)
+            made = self.make(truth)
+            if not (callable(made) or hasattr(made, "sql")):
+                raise WrongType(f"make must return an interface, not {type(made).__name__}", name="make")
+            return Interface(self, made, truth, questions, is_drawn=True)
         if self.truth is None:
             raise InvalidInput("the attack needs truth, the secrets, to score its guesses", name="truth")
         return Interface(self, self.source, self.truth, questions, is_drawn=False)

@@ -8,7 +8,7 @@ published.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -190,7 +190,7 @@ class Mechanism:
         if neighbours is None:
             self.pairs = [(x, neighbour)]
         elif not callable(neighbours):
-            self.pairs = list(neighbours)
+            self.pairs = _pairs(neighbours)
         if not self.pairs and self.propose is None:
             raise EmptyInput("there must be at least one pair of neighbours", name="neighbours")
         self.many = many
@@ -257,8 +257,25 @@ class Model:
         self.many_runs = None if trainings == "one" else True
 
 
+def _pairs(neighbours: Any) -> list[Pair]:
+    """Return pairs of neighbours, or raise WrongType."""
+    if not isinstance(neighbours, Iterable) or isinstance(neighbours, str | bytes):
+        raise WrongType("neighbours must be a list of pairs, or a function", name="neighbours", value=neighbours)
+    found = list(neighbours)
+    if not all(isinstance(one, tuple | list | np.ndarray) and len(one) == 2 for one in found):
+        raise WrongType("neighbours must be a list of pairs of inputs", name="neighbours")
+    return [(one[0], one[1]) for one in found]
+
+
 def _outputs(values: Any) -> list[Any] | NDArray[Any]:
-    return np.asarray(values) if isinstance(values, np.ndarray) else list(values)
+    if isinstance(values, np.ndarray) and values.ndim:
+        return values
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes | np.ndarray):
+        raise WrongType(
+            f"a mechanism that returns many outputs must return a list or an array, not {type(values).__name__}",
+            name="mechanism",
+        )
+    return list(values)
 
 
 def _takes_random(function: Callable[..., Any]) -> bool:

@@ -18,7 +18,7 @@ import pytest
 from tacit import attack
 from tacit.attack.finding import Finding, Power, Verdict, judge
 from tacit.attack.table_reconstruction import Published, PublishedTables
-from tacit.privacy.errors import InvalidInput, OutOfRange, QueryRefused
+from tacit.privacy.errors import InvalidInput, OutOfRange, QueryRefused, WrongType
 
 
 def weakly_traced(attributes: int, seed: int) -> Finding:
@@ -221,16 +221,54 @@ def test_whole_numbers_of_other_types_are_read_back() -> None:
 
 
 def test_numbers_that_tell_only_together_are_found_and_the_limits_of_the_search_are_stated() -> None:
-    random = np.random.default_rng(4)
+    random = np.random.default_rng(3)
+    signs = np.array([(-1) ** key.bit_count() for key in range(16)])  # of Thue and Morse: no line separates them
 
-    def mask(x: int, count: int) -> object:
-        key = random.integers(0, 8, count)
-        return np.column_stack([key, (3 * key * key + 4 * x + random.integers(0, 2, count)) % 8])
+    def signed(x: int, count: int) -> object:
+        key = random.integers(0, 16, count)
+        return np.column_stack([key, signs[key] * (2 * x - 1) * 1_000 * random.random(count)])
 
     def independent(_x: int, count: int) -> object:
-        return np.column_stack([random.integers(0, 8, count), random.integers(0, 8, count)])
+        return signed(1, count)
 
-    for release, verdict in ((mask, "violates"), (independent, "consistent")):
+    for release, verdict in ((signed, "violates"), (independent, "consistent")):
         found = attack.run("mechanism_audit", attack.Mechanism(release, 0, 1, many=True, samples=4_000), 1.0, seed=1)
         assert found.verdict == verdict
         assert any("may go unnoticed" in one for one in found.assumptions)
+
+
+class Unwritable:
+    """An output without a text."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+MECHANISMS: dict[str, Callable[[], attack.Mechanism]] = {
+    "inputs in the place of pairs": lambda: attack.Mechanism(lambda x: x, neighbours=[1, 2]),  # type: ignore[list-item]
+    "triples": lambda: attack.Mechanism(lambda x: x, neighbours=[(1, 2, 3)]),  # type: ignore[list-item]
+    "a number": lambda: attack.Mechanism(lambda x: x, neighbours=3),  # type: ignore[arg-type]
+    "one output of many": lambda: attack.Mechanism(lambda _x, _count: 3, 0, 1, many=True),
+    "one array of many": lambda: attack.Mechanism(lambda _x, _count: np.array(3), 0, 1, many=True),
+    "outputs without a text": lambda: attack.Mechanism(lambda _x: Unwritable(), 0, 1, samples=200),
+}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_mechanisms_that_cannot_be_audited_are_refused(name: str) -> None:
+    with pytest.raises(WrongType):
+        attack.run("mechanism_audit", MECHANISMS[name](), 1.0, seed=1)
+
+
+def test_outputs_that_hold_themselves_are_read() -> None:
+    output: list[object] = [1]
+    output[0:0] = [output, output]
+    found = attack.run("mechanism_audit", attack.Mechanism(lambda _x: output, 0, 1, samples=200), 1.0, seed=1)
+    assert not found.is_violation
+
+
+def test_what_is_no_interface_is_refused() -> None:
+    with pytest.raises(WrongType):
+        attack.run("single_counts", attack.QueryInterface(make=lambda _secrets: None, people=5), 1.0, seed=1)
+    with pytest.raises(WrongType):
+        attack.QueryInterface(3, people=5)
