@@ -325,7 +325,7 @@ def _run(
     random = np.random.default_rng(seed)
     begun_s = time.perf_counter()
     outcome = one.run(target, Setting(claim, confidence, effort, prior, random))
-    without = {"without": outcome.unbounded} if outcome.unbounded else {}
+    without: dict[str, Any] = {"without": outcome.unbounded} if outcome.unbounded else {}
     verdict, reason = judge(claim, outcome.lower_bound, outcome.power, what=outcome.bounds, **without)
     return Finding(
         one.name,

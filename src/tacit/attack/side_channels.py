@@ -139,7 +139,7 @@ def provoke_errors(target: QueryInterface, setting: Setting) -> Outcome:
     doubt = doubt or ("" if answers else UNANSWERED)
     tests = _tests(outcomes, tried[best], setting)
     corrected = replace(setting, confidence=1 - (1 - setting.confidence) / len(tests))
-    hits, alarms = max(tests, key=lambda one: _bound(*one, corrected))
+    hits, alarms = max(tests, key=lambda one: _bound(one[0], one[1], corrected))
     return _outcome(interface, corrected, hits, alarms, "how a query ends", doubt, outcomes=kinds)
 
 

@@ -68,14 +68,14 @@ def _weights(by_round: Numbers, present: Mask) -> Numbers:
     canaries; all are compared on the second.
     """
     half, rounds = len(present) // 2, by_round.shape[1]
-    tried = [*np.eye(rounds), np.ones(rounds)]
+    tried: list[Numbers] = [*np.eye(rounds), np.ones(rounds)]
     fitted, is_in = by_round[:half], present[:half]
     if 1 < rounds <= half // CANARIES_OF_A_ROUND and min(is_in.sum(), (~is_in).sum()) > 1:
         direction = fisher(fitted[is_in], fitted[~is_in])
         tried += [] if direction is None else [direction]
     gaps = [_gap(by_round[half:] @ one, present[half:]) for one in tried]
     best = int(np.argmax(np.abs(gaps)))
-    return tried[best] * (np.sign(gaps[best]) or 1.0)
+    return -tried[best] if gaps[best] < 0 else tried[best]
 
 
 def _gap(scores: Numbers, present: Mask) -> float:

@@ -189,7 +189,7 @@ def test_an_odd_number_of_guesses_about_uneven_groups_has_its_own_baseline_and_c
     assert found is not None
     assert found.baseline == pytest.approx((6 * 50 + 5 * 5) / 11 / 55)
     assert found.ceiling == pytest.approx(found.baseline, abs=1e-4)
-    assert np.mean(shares) == pytest.approx(found.baseline, abs=5 * np.std(shares) / math.sqrt(150))
+    assert np.mean(shares) == pytest.approx(found.baseline, abs=5 * float(np.std(shares)) / math.sqrt(150))
 
 
 @pytest.mark.parametrize(
