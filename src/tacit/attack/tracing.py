@@ -77,9 +77,8 @@ def trace(target: Statistics, setting: Setting) -> Outcome:
         return float(np.mean([attacked(members.mean(axis=0) + one / epsilon)[1] for one in noise])) / guesses
 
     share_in, positive = float(present.mean()), (guesses - guesses // 2) / guesses
-    interval = clopper_pearson(right, guesses, (1 - setting.confidence) / 2)
     guessed_right = Measurement(
-        "memberships guessed right", right / guesses, interval,
+        "memberships guessed right", right / guesses, clopper_pearson(right, guesses, (1 - setting.confidence) / 2),
         baseline=positive * share_in + (1 - positive) * (1 - share_in),
         ceiling=setting.ceiling(len(people), guesses, share_in, positive), key="memberships_guessed_right",
     )  # fmt: skip
