@@ -42,6 +42,7 @@ from tacit.attack.candidates import (
     require_fitting,
     require_room,
 )
+from tacit.attack.cells import is_missing
 from tacit.attack.finding import Measurement, Series, ThreatModel
 from tacit.attack.kit import Outcome, Setting, attack, power_of_share, stated
 from tacit.attack.records import Records
@@ -86,6 +87,7 @@ def predicted_uniqueness(records: Records, columns: Sequence[str], random: np.ra
 )
 def link(target: Table, setting: Setting) -> Outcome:
     """Match records with the register, and measure how unique people are."""
+    _require_entity(target)
     columns, records, whose = stated(target.quasi_identifiers, "quasi_identifiers"), target.records, owners(target)
     published = records.rows(columns)
     sizes = people_by_row(published, whose)
@@ -136,6 +138,16 @@ def link(target: Table, setting: Setting) -> Outcome:
         bounds="a share of people identified",
         unbounded=CANDIDATES if is_candidate(target) else "",
     )
+
+
+def _require_entity(target: Table) -> None:
+    """Raise InvalidInput if records of one person, by the truth, would be counted as several people."""
+    if target.register is None and target.entity is None and isinstance(target.truth, list):
+        known = [str(one) for one in target.truth if not is_missing(one)]
+        if len(set(known)) < len(known):
+            raise InvalidInput(
+                "truth names a person for several records; without a register, name it as entity", name="entity"
+            )
 
 
 def _linked(target: Table, published: list[Row], whose: Sequence[Any]) -> dict[Any, tuple[int, Any]]:

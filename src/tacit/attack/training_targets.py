@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from typing import Any, Final
 
 import numpy as np
 
 from tacit.attack.records import Records
 from tacit.attack.targets import Bits, matrix_of
 from tacit.privacy.errors import InvalidInput
+
+SHARED_MAX: Final = 0.1
+"""The share of control records that may be among the real ones, beyond twice what the halves of these share."""
 
 
 class Synthetic:
@@ -22,7 +26,26 @@ class Synthetic:
         self.real, self.synthetic, self.control = (Records.of(one) for one in (real, synthetic, control))
         for name, records in (("synthetic", self.synthetic), ("control", self.control)):
             if set(records.columns) != set(self.real.columns):
-                raise InvalidInput(f"{name} must have the same columns as the real records", name=name)
+                missing = sorted(set(records.columns) ^ set(self.real.columns))
+                raise InvalidInput(
+                    f"{name} must have the same columns as the real records; {missing[0]} is in one of them alone",
+                    name=name,
+                )
+        real, control = (one.rows(list(self.real.columns)) for one in (self.real, self.control))
+        shared, natural = _share_among(control, real), _share_among(real[::2], real[1::2])
+        if shared > 2 * natural + SHARED_MAX:
+            raise InvalidInput(
+                f"{shared:.0%} of the control records are among the real ones; control must be records that were not "
+                "used",
+                name="control",
+            )
+
+
+def _share_among(rows: list[tuple[Any, ...]], others: list[tuple[Any, ...]]) -> float:
+    """Return the share of rows without an equal one beside them that are among others."""
+    texts = Counter(tuple(map(str, row)) for row in rows)
+    single, among = [row for row, count in texts.items() if count == 1], {tuple(map(str, row)) for row in others}
+    return sum(row in among for row in single) / max(len(single), 1)
 
 
 class Updates:

@@ -161,7 +161,6 @@ def test_near_copies_are_found_in_columns_of_numbers_and_dates_of_any_type(cells
     real, near, control = ({"a": [*map(CELLS[cells], (values + shift).tolist()), odd]} for shift in (0.0, 0.01, 0.5))
     found = attack.run("closest_record", attack.Synthetic(real, near, control), 1.0, seed=1)
     assert found.verdict == "violates"
-    assert attack.run("closest_record", attack.Synthetic(control, near, control), 1.0, seed=1).verdict != "violates"
 
 
 def test_the_power_of_closest_record_is_that_about_copies_of_these_records() -> None:

@@ -289,3 +289,11 @@ def test_two_tables_rule_out_no_value_of_somebody_with_several() -> None:
     assert bound(smaller, **known) == 0.0  # one of them, nobody knows who
     with pytest.raises(InvalidInput, match="register"):  # nothing says who is in both
         bound(rows)
+
+
+def test_truth_that_repeats_without_a_register_asks_for_the_entity() -> None:
+    """As rows nobody is unique; by the truth everybody is."""
+    rows = {"born": [70, 70, 71, 71]}
+    table = attack.Table(rows, quasi_identifiers=["born"], truth=["Ann", "Ann", "Bob", "Bob"])
+    with pytest.raises(InvalidInput, match="name it as entity"):
+        attack.run("linkage", table, attack.Claim(risk=0.05))

@@ -48,12 +48,12 @@ def test_synthetic_records_of_independent_people_show_nothing(controls: int) -> 
 
 
 def test_synthetic_data_need_the_same_columns_and_enough_records() -> None:
-    few = {"a": [1, 2, 3]}
+    few, other = {"a": [1, 2, 3]}, {"a": [4, 5, 6]}
     with pytest.raises(InvalidInput, match="same columns"):
         attack.Synthetic(few, few, {"b": [1]})
     with pytest.raises(InvalidInput, match="more real and control"):
-        attack.run("closest_record", attack.Synthetic(few, few, few))
-    (refused,) = attack.suite(attack.Synthetic(few, few, few), 1.0)
+        attack.run("closest_record", attack.Synthetic(few, few, other))
+    (refused,) = attack.suite(attack.Synthetic(few, few, other), 1.0)
     assert refused.verdict == "not applicable"
 
 
@@ -96,3 +96,21 @@ def test_updates_without_noise_violate_a_claim_and_noise_alone_shows_nothing() -
 def test_updates_that_make_no_sense_are_refused(rounds: Any, canaries: Any, present: Any) -> None:
     with pytest.raises(InvalidInput):
         attack.Updates(rounds, canaries, present)
+
+
+@pytest.mark.parametrize("shared", [200, 100])
+def test_control_records_that_were_used_are_refused(shared: int) -> None:
+    """The synthetic records are the real ones; a control of real records would hide that."""
+    random = np.random.default_rng(1)
+    real, other = random.normal(size=(200, 3)), random.normal(size=(200, 3))
+    control = np.concatenate([real[:shared], other[shared:]])
+    tables = [dict(zip("abc", one.T.tolist(), strict=True)) for one in (real, real, control)]
+    with pytest.raises(InvalidInput, match="among the real ones"):
+        attack.Synthetic(*tables)
+    attack.Synthetic(tables[0], tables[1], dict(zip("abc", other.T.tolist(), strict=True)))
+
+
+def test_control_records_that_are_equal_by_chance_are_accepted() -> None:
+    random = np.random.default_rng(1)
+    parts = [{"sex": random.integers(0, 2, 300).tolist(), "age": random.integers(18, 60, 300).tolist()} for _ in "123"]
+    attack.Synthetic(*parts)

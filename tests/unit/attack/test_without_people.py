@@ -102,8 +102,8 @@ def updates() -> attack.Updates:
 
 
 def synthetic() -> attack.Synthetic:
-    records = {"ward": [f"ward-{index}" for index in range(200)]}
-    return attack.Synthetic(records, records, records)
+    records, others = ({"ward": [f"ward-{index + start}" for index in range(200)]} for start in (0, 200))
+    return attack.Synthetic(records, records, others)
 
 
 TARGETS: dict[str, list[Callable[[], Any]]] = {

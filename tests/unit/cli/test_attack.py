@@ -199,8 +199,9 @@ def test_synthetic_records_of_files_are_compared_as_numbers(files: Path, copied:
 
 
 def test_codes_with_leading_zeros_are_texts_and_missing_numbers_are_missing(files: Path) -> None:
-    for name in ("real", "control", "synthetic"):
+    for name in ("real", "synthetic"):
         written(files / f"{name}.csv", "zip,age,n", [("02138", 1, "1e3"), ("10001", "", "-.5")])
+    written(files / "control.csv", "zip,age,n", [("02139", 2, "1e3"), ("10002", "", "-.5")])
     settings = {name: files / f"{name}.csv" for name in ("real", "control", "synthetic")}
     found = KINDS["synthetic"].make(settings)  # type: ignore[misc]
     assert found.real.rows(["zip", "age", "n"]) == [("02138", 1.0, 1000.0), ("10001", None, -0.5)]

@@ -145,7 +145,8 @@ def _truth(settings: Mapping[str, Any], records: Records, register: Records | No
         )
     holder = register if register is not None and name in register.columns else records
     found = holder[name].tolist()
-    del holder.columns[name]
+    if holder is register or name != entity:
+        del holder.columns[name]
     if holder is records:
         if register is None or identity is None:
             return found
