@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from fastapi import Header, Response
 
@@ -60,6 +60,25 @@ def wait_s(caller: Caller, request: RunRequest) -> float:
 def respond_with_job(job: str) -> Response:
     """Return the response to a request that has become a job."""
     return AsciiJSONResponse(AcceptedResponse(job=job).model_dump(), 202, {"Location": f"/v1/jobs/{job}"})
+
+
+Request = TypeVar("Request", bound=RunRequest)
+Planned: TypeAlias = tuple[Callable[[], Any], float, Iterable[str]]
+"""The function that runs a planned request, its time class and its data sets."""
+
+
+async def run_or_respond_with_job(
+    caller: Caller, request: Request, key: str | None, plan: Callable[[Caller, Request, str | None], Planned]
+) -> Response:
+    """Plan a request and run it; return its response, or the job that it has become."""
+    (run, class_s, datasets), same = await caller.run_planning(
+        lambda: (plan(caller, request, key), request_key(caller, request))
+    )
+    found = await caller.server.jobs.run(caller.name, datasets, run, class_s, wait_s(caller, request), same)
+    if isinstance(found, str):
+        return respond_with_job(found)
+    caller.server.metrics.released.labels("yes" if found.permit else "no").inc()
+    return AsciiJSONResponse(found.model_dump())
 
 
 def ledger_key(caller: Caller, key: str | None) -> str | None:

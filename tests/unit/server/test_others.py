@@ -37,7 +37,13 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Clinic, dic
         more = {"dataset": "visits", "epsilon": 1.0, "reason": REASON}
         request = place.call(NAME, "POST", "/v1/requests", json=more).json()["id"]
         kept = place.curator.keep_finding(finding_of(paid["permit"], assumptions=(PURPOSE,)), by=NAME)
+        stated = {"rows_per_unit": 1, "target_bounds": [0, 90]}
+        columns = {"table": "visits", "features": ["sex"], "target": "age"}
+        learnt = {**columns, "estimator": "LinearRegression", "parameters": stated, "purpose": PURPOSE}
+        learnt["epsilon"] = EPSILON
+        model = place.call(NAME, "POST", "/v1/models", json=learnt).json()["model"]["id"]
         known = {"permit": paid["permit"], "job": job, "request": request, "token_id": made.id, "finding": kept.id}
+        known["model"] = model
         yield place, known
     place.close()
 

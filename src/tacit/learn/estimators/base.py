@@ -365,6 +365,8 @@ def estimator_class(name: object) -> type[PrivateEstimator]:
 
 def columns_of(X: Any) -> dict[str, Any]:
     """Return the columns of a frame, a mapping or a two-dimensional array by name; those of arrays are x0, x1, ..."""
+    if issparse(X):
+        raise WrongFeatures("sparse rows are not supported; pass X.toarray()", name="X")
     module = type(X).__module__.partition(".")[0]
     if module == "pandas" and hasattr(X, "iloc") and X.ndim == 2:
         names, columns = list(X.columns), [X.iloc[:, place] for place in range(X.shape[1])]
@@ -406,8 +408,6 @@ def _refuse_inside_a_search() -> None:
 
 def _array_of(X: Any) -> NDArray[Any]:
     """Return X as an array; lists as one of objects, so that their values decide no kind."""
-    if issparse(X):
-        raise WrongFeatures("sparse rows are not supported; pass X.toarray()", name="X")
     found = X if isinstance(X, np.ndarray) else None
     if found is None:
         found = np.asarray(X) if hasattr(X, "__array__") else np.array(X, dtype=object)

@@ -18,16 +18,13 @@ from tacit.privacy.errors import TooLarge, UnknownName
 from tacit.server.access import Action, Resource
 from tacit.server.access.audit import DONE
 from tacit.server.context import Caller, CallerDep
-from tacit.server.error_responses import AsciiJSONResponse
 from tacit.server.jobs import class_of
 from tacit.server.query_requests import (
     Key,
     ledger_key,
     remaining,
-    request_key,
-    respond_with_job,
+    run_or_respond_with_job,
     statistic_preview,
-    wait_s,
 )
 from tacit.wire.requests import PredictionRequest, TrainingRequest
 from tacit.wire.responses import (
@@ -57,16 +54,7 @@ async def train(caller: CallerDep, training: TrainingRequest, key: Key = None) -
 
     The same training of the same data is answered from what was released, at no cost.
     """
-    server = caller.server
-    (run, class_s, datasets), key_of_request = await caller.run_planning(
-        lambda: (_plan(caller, training, key), request_key(caller, training))
-    )
-    most_s = wait_s(caller, training)
-    found = await server.jobs.run(caller.name, datasets, run, class_s, most_s, key_of_request)
-    if isinstance(found, str):
-        return respond_with_job(found)
-    server.metrics.released.labels("yes" if found.permit else "no").inc()
-    return AsciiJSONResponse(found.model_dump())
+    return await run_or_respond_with_job(caller, training, key, _plan)
 
 
 @router.post("/models/preview")

@@ -15,16 +15,13 @@ from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, TooWide
 from tacit.server.access import Action
 from tacit.server.context import Caller, CallerDep
-from tacit.server.error_responses import AsciiJSONResponse
 from tacit.server.jobs import class_of
 from tacit.server.query_requests import (
     Key,
     ledger_key,
     remaining,
-    request_key,
-    respond_with_job,
+    run_or_respond_with_job,
     statistic_preview,
-    wait_s,
 )
 from tacit.stats.preparation import CommonOptions
 from tacit.stats.statistic import StatisticPlan
@@ -62,16 +59,7 @@ async def ask(caller: CallerDep, statistic: StatisticRequest, key: Key = None) -
 
     The same statistic on the same data is answered from what was released, at no cost.
     """
-    server = caller.server
-    (run, class_s, datasets), key_of_request = await caller.run_planning(
-        lambda: (_plan(caller, statistic, key), request_key(caller, statistic))
-    )
-    most_s = wait_s(caller, statistic)
-    found = await server.jobs.run(caller.name, datasets, run, class_s, most_s, key_of_request)
-    if isinstance(found, str):
-        return respond_with_job(found)
-    server.metrics.released.labels("yes" if found.permit else "no").inc()
-    return AsciiJSONResponse(found.model_dump())
+    return await run_or_respond_with_job(caller, statistic, key, _plan)
 
 
 @router.post("/statistics/preview")
