@@ -132,7 +132,8 @@ def test_a_lost_response_is_asked_for_again_and_charged_once(
     charged = len(reserved(place))
     monkeypatch.setattr(place.http, "send", losing)
     release = place.client("ana", sleep=lambda _: None).sql(sql, 0.5)
-    assert lost == [200, 200]
+    assert len(lost) == 2
+    assert set(lost) <= {200, 202}  # on a busy machine the answer may become a job
     assert len(reserved(place)) == charged + 1
     assert release.rows == place.curator.sql(sql, 0.5).rows
 
