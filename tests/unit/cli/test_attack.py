@@ -926,3 +926,30 @@ def test_in_a_pipe_figures_and_assumptions_are_shown_too(
     assert "at most 5 % of people at risk" in shown
     assert "each record is of another person" in shown
     assert "smallest group (k-anonymity): 1" in shown
+
+
+def test_a_suite_that_was_interrupted_leaves_no_green_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tacit.cli.attacks.suites._attack", interrupted)
+    assert run(["attack", "--suite", "ci", "--junit", "x.xml", "--findings", "f.jsonl", "--seed", "1"]) == 130
+    assert "attacks on this installation start anew" in capsys.readouterr().err
+    (suite,) = ElementTree.parse("x.xml").getroot()
+    assert suite.get("errors") == "1"
+
+
+@pytest.mark.usefixtures("files")
+def test_a_suite_says_why_an_attack_was_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("few.csv").write_text("a\n1\n2\n", encoding="utf-8")
+    Path("other.csv").write_text("a\n3\n4\n", encoding="utf-8")
+    Path("t.toml").write_text(
+        '[[target]]\nkind = "synthetic"\nreal = "few.csv"\nsynthetic = "few.csv"\ncontrol = "other.csv"\n'
+        "claim = {epsilon = 1.0}\n",
+        encoding="utf-8",
+    )
+    assert run(["attack", "--suite", "ci", "--targets", "t.toml"]) == 0
+    assert "left out: target 1, closest_record: The attack could not be run: " in capsys.readouterr().err

@@ -20,6 +20,7 @@ has the theorem. Both hold for any content of the rows.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -138,12 +139,12 @@ def weighted(factors: Tensor, gradients: Tensor, rows: Rows) -> Tensor:
     return summed(factors.unsqueeze(1), flat, rows).view(gradients.shape[1:])
 
 
-class Formed:
+class Formed(ABC):
     """A rule that forms the gradient of every group; subclasses say how."""
 
+    @abstractmethod
     def gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
         """Return the gradient of each parameter for each group."""
-        raise NotImplementedError
 
     def norms(self, use: Use, grad: Tensor, rows: Rows) -> tuple[Tensor, Gradients]:
         """Return the squared norms of the groups' gradients, and the gradients."""
