@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Final, cast
@@ -28,17 +28,24 @@ def benchmark_names() -> list[str]:
     return sorted([*folders, *(path.stem for path in here.glob("*.py") if path.stem not in NOT_BENCHMARKS)])
 
 
-def load(name: str) -> Benchmark:
-    """Import one benchmark."""
-    return cast(Benchmark, import_module(f"bench.{name}").run)
+def load(name: str, part: str | None = None) -> Benchmark:
+    """Import one benchmark, or one of the parts that its module lists in `PARTS`."""
+    module = import_module(f"bench.{name}")
+    if part is None:
+        return cast(Benchmark, module.run)
+    parts: Mapping[str, Benchmark] = getattr(module, "PARTS", {})
+    if part not in parts:
+        raise click.UsageError(f"{name} has no part {part}; its parts: {', '.join(parts) or 'none'}")
+    return parts[part]
 
 
 @click.command()
 @click.argument("name", required=False, type=click.Choice(benchmark_names()))
 @click.option("--list", "list_names", is_flag=True, help="Name the benchmarks and stop.")
+@click.option("--part", help="Measure one part of a benchmark alone.")
 @click.option("--quick", is_flag=True, help="End within 60 seconds, with smaller sizes and fewer repeats.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line, as soon as it is measured.")
-def main(name: str | None, list_names: bool, quick: bool, as_json: bool) -> None:
+def main(name: str | None, list_names: bool, part: str | None, quick: bool, as_json: bool) -> None:
     """Run the benchmark NAME and show its results with goals and peers."""
     if list_names:
         click.echo("\n".join(benchmark_names()))
@@ -47,7 +54,7 @@ def main(name: str | None, list_names: bool, quick: bool, as_json: bool) -> None
         raise click.UsageError(f"name a benchmark: {', '.join(benchmark_names())}")
     click.echo(f"measuring {name}", err=True)
     results: list[Result] = []
-    for result in load(name)(quick):
+    for result in load(name, part)(quick):
         results.append(result)
         if as_json:
             click.echo(result.to_json())

@@ -5,14 +5,21 @@ Estimators and PATE read MNIST and Adult from the folder TACIT_DATA; without it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
 from bench.learning import estimators, pate, throughput
 from bench.results import Result
 
+PARTS: Final[Mapping[str, Callable[[bool], Iterator[Result]]]] = {
+    "steps": throughput.run,
+    "estimators": estimators.run,
+    "pate": pate.run,
+}
+"""The parts by the names that `--part` takes."""
+
 
 def run(quick: bool) -> Iterator[Result]:
-    """Measure steps, estimators and PATE."""
-    yield from throughput.run(quick)
-    yield from estimators.run(quick)
-    yield from pate.run(quick)
+    """Measure every part."""
+    for part in PARTS.values():
+        yield from part(quick)
