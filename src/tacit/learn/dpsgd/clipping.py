@@ -49,6 +49,7 @@ from tacit.learn.dpsgd.layers import (
     sum_of,
     weighted,
 )
+from tacit.learn.dpsgd.rehearsal import Call
 from tacit.learn.dpsgd.rounding import CLIP_MAX, CLIP_MIN, NORM_FLOOR, NORM_SLACK, products_are_reduced
 from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
 
@@ -80,6 +81,8 @@ class PerSampleClipper:
         self._uses: list[Use] = []
         self._paused = False
         self._probed = False
+        self._calls: list[Call] = []
+        self._depth = 0
         self._handles: list[RemovableHandle] = []
         require_separate_samples(model)
         for module in model.modules():
@@ -88,6 +91,7 @@ class PerSampleClipper:
         self._replaced: list[nn.Module] = []
         for module in _modules_with_parameters(model):
             self._attach(module)
+        self._watching = [handle for module in model.modules() for handle in self._watch(module)]
 
     def __enter__(self) -> Self:
         return self
@@ -97,7 +101,7 @@ class PerSampleClipper:
 
     def close(self) -> None:
         """Remove the hooks from the model."""
-        for handle in self._handles:
+        for handle in (*self._handles, *self._watching):
             handle.remove()
         self._handles.clear()
         for module in self._replaced:
@@ -108,6 +112,7 @@ class PerSampleClipper:
     def forget(self) -> None:
         """Drop what was noted of forward passes whose losses are not wanted."""
         self._uses.clear()
+        self._calls, self._depth = [], 0
 
     def clipped_sums(
         self, losses: Tensor, clip: float, units: Tensor | None = None, *, is_precise: bool = False
@@ -168,17 +173,36 @@ class PerSampleClipper:
             return
         whole = is_parametrized(module)
         rule = rule_for(module) or Vectorised(module)
+        require_plain(module, rule)
 
         def note(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any], output: Any) -> None:
             if not self._notes() or not isinstance(output, Tensor):
                 return
             own = dict(module.named_parameters(recurse=whole))
             if isinstance(rule, Vectorised):
-                self._note(rule, own, (arguments, keywords, output.detach()), output)
+                if not self._probed:
+                    self._calls.append(Call.of(module, arguments, keywords))
+                self._note(rule, own, (arguments, keywords), output)
             else:
                 self._note(rule, own, (*arguments, *keywords.values())[0].detach(), output)
 
         self._handles.append(module.register_forward_hook(note, with_kwargs=True, prepend=True))
+
+    def _watch(self, module: nn.Module) -> list[RemovableHandle]:
+        """Note the shapes of calls of a module from outside of the model, until rows were seen to be apart."""
+
+        def enter(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+            if self._notes() and self._depth == 0:
+                self._calls.append(Call.of(module, arguments, keywords))
+            self._depth += 1
+
+        def leave(*_: Any) -> None:
+            self._depth -= 1
+
+        return [
+            module.register_forward_pre_hook(enter, with_kwargs=True),
+            module.register_forward_hook(leave, always_call=True),
+        ]
 
     def _replace_forward(self, module: nn.Module, own_forward: Callable[..., Any]) -> None:
         """Compute noted passes of a module by a forward method that notes the linear layers inside."""
@@ -215,8 +239,12 @@ class PerSampleClipper:
     def _probe(self, losses: Tensor, uses: list[Use]) -> None:
         """Raise unless each loss depends on its own row alone, and parameters are used through noted layers alone.
 
-        One more backward pass, for every second loss, in the first step: the gradients of the other rows must be 0.
+        One more backward pass, for every second loss, in the first step: the gradients of the other rows must be 0. It
+        does not see what rows tell one another without a gradient; the calls of modules are rehearsed for that.
         """
+        with self._pause():
+            for call in self._calls:
+                call.require_rows_apart()
         parameters = list(self._names)
         targets: Any = [*(use.edge for use in uses), *parameters]
         grads = torch.autograd.grad(losses[::2].sum(), targets, retain_graph=True, allow_unused=True)
@@ -237,6 +265,10 @@ class PerSampleClipper:
                     name="model",
                 )
         self._probed = True
+        self._calls.clear()
+        for handle in self._watching:
+            handle.remove()
+        self._watching.clear()
 
     def _names_of(self, use: Use) -> list[str]:
         return [self._names[parameter] for parameter in use.parameters.values()]
@@ -386,6 +418,20 @@ def _require_separate(module: nn.Module, _: Any, name: str = "a layer") -> None:
         )
     if isinstance(module, _InstanceNorm) and module.track_running_stats:
         raise WrongType(f"{name} keeps statistics of the samples; set track_running_stats=False", name="model")
+
+
+def require_plain(module: nn.Module, rule: Rule) -> None:
+    """Raise for a layer whose weights are not its parameters as they stand, or are changed by its forward pass."""
+    trainable = {name for name, one in module.named_parameters(recurse=False) if one.requires_grad}
+    kind = type(module).__name__
+    if not isinstance(rule, Vectorised) and (computed := sorted(trainable - {"weight", "bias"})):
+        raise WrongType(
+            f"a hook computes the weights of a {kind} from {computed[0]}, as torch.nn.utils.weight_norm does; use "
+            "torch.nn.utils.parametrizations, or freeze the parameter",
+            name="model",
+        )
+    if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.max_norm is not None and trainable:
+        raise WrongType(f"a {kind} with max_norm changes its weights by the rows it reads; leave it out", name="model")
 
 
 def replace_batch_norm(model: nn.Module) -> nn.Module:
