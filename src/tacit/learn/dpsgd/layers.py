@@ -210,7 +210,8 @@ class Linear:
             return lengths
         value, grads = use.value.double(), grad.double()
         inner = value @ value.T + biases if has_weight else float(biases)
-        pairs = (grads @ grads.T) * inner * (rows.units[:, None] == rows.units[None, :])
+        same = rows.units[:, None] == rows.units[None, :]
+        pairs = ((grads @ grads.T) * inner).masked_fill_(~same, 0.0)  # not times 0: the row of another may be NaN
         return not_below_spread(rows.total(pairs.sum(1)), rows.total(lengths.sqrt()))
 
     def sums(self, use: Use, grad: Tensor, rows: Rows, factors: Tensor, formed: Gradients) -> Gradients:
