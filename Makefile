@@ -22,6 +22,8 @@ demo: $(VENV)/.demo ## a tour of an invented clinic, then a server for it; DEMO=
 
 # Each worker, and each process that a test starts, reads compiled modules instead of compiling them anew.
 test soak: export PYTHONDONTWRITEBYTECODE :=
+# Four workers share two cores: threads of their own for numerical libraries would wait for one another.
+test soak: export OMP_NUM_THREADS := 1
 
 test: $(VENV)/.test ## style, types, architecture and every test; TESTS=tests/unit runs a part of them
 	$(BIN)/ruff check --quiet
