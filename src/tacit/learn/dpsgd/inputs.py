@@ -72,6 +72,16 @@ class TrainingParts:
         return " with ".join(names)
 
 
+def require_order(loader: Any, bands: int, steps: int) -> None:
+    """Raise unless a row is in batches of a loader that are at least `bands` steps apart (`matrix_noise`)."""
+    if bands > 1 and loader is not None and type(loader.sampler) is not SequentialSampler and steps > len(loader):
+        raise InvalidInput(
+            "with several bands, every pass of a loader needs the same order: use shuffle=False, or one pass, or leave "
+            "loader out for Poisson samples",
+            name="loader",
+        )
+
+
 def _check_scheduler(scheduler: Any, optimizer: torch.optim.Optimizer) -> None:
     """Raise unless a scheduler is one of torch for this optimizer, and follows the number of steps alone."""
     if scheduler is None:
