@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, defau
 
 from tacit.learn.dpsgd.processes import Processes
 from tacit.learn.dpsgd.sampling import Rows, UnitRows, rows_of
+from tacit.learn.dpsgd.schedule import Schedule
 from tacit.privacy.errors import EmptyInput, InvalidInput, WrongType
 
 
@@ -72,9 +73,11 @@ class TrainingParts:
         return " with ".join(names)
 
 
-def require_order(loader: Any, bands: int, steps: int) -> None:
-    """Raise unless a row is in batches of a loader that are at least `bands` steps apart (`matrix_noise`)."""
-    if bands > 1 and loader is not None and type(loader.sampler) is not SequentialSampler and steps > len(loader):
+def require_order(loader: Any, schedule: Schedule) -> None:
+    """Raise unless the batches of a row in a loader are as far apart as several bands need (`matrix_noise`)."""
+    if schedule.bands == 1 or loader is None or schedule.steps <= len(loader):
+        return
+    if type(loader.sampler) is not SequentialSampler:
         raise InvalidInput(
             "with several bands, every pass of a loader needs the same order: use shuffle=False, or one pass, or leave "
             "loader out for Poisson samples",

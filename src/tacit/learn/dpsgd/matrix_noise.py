@@ -28,8 +28,8 @@ products, so it is off by at most gamma_b sum_k c_k |x_{t-k}| <= gamma_b sqrt(b)
 rounding it to the grid moves neighbours at most one step further apart in each of d numbers. By Minkowski's inequality
 the b rows of a block move by at most B (|c| + 2 b gamma_b units) + sqrt(b d) steps together. `BulkGaussian` widens the
 noise of a call for sqrt(d) steps (rounded up to a whole number), and there are at least SENSITIVITY_STEPS_MIN sqrt(d)
-steps in its sensitivity: one that is greater by the share (sqrt(b) - 1) / (SENSITIVITY_STEPS_MIN - sqrt(b) + 1) has room
-for the other (sqrt(b) - 1) sqrt(d) steps. Both are in `mixing_error`. Products that underflow move a sum by less than
+in its sensitivity: one that is greater by the share (sqrt(b) - 1) / (SENSITIVITY_STEPS_MIN - sqrt(b) + 1) has room for
+the other (sqrt(b) - 1) sqrt(d) steps. Both are in `mixing_error`. Products that underflow move a sum by less than
 2^-900 of the clip, far below the margin by which deviations are rounded up (`private_training.ROUNDING`).
 
 The last b - 1 sums x are private: they are held until the training ends, and are in its checkpoints.

@@ -45,7 +45,7 @@ from tacit.learn.dpsgd.matrix_noise import BANDS_MAX, coefficients, mixing_error
 from tacit.learn.dpsgd.rounding import CLIP_MAX, CLIP_MIN, sum_error
 from tacit.privacy.errors import InvalidInput, OutOfRange, TacitError, TooLarge
 from tacit.privacy.events import Composed, Converted, Event, Gaussian, Repeated, Sampled
-from tacit.privacy.numbers import inside_unit_interval, parameter, positive, rounded_down, rounded_up
+from tacit.privacy.numbers import inside_unit_interval, parameter, positive, rounded_down, rounded_up, whole
 from tacit.privacy.units import Relation
 
 STEPS_MAX: Final = 10_000_000
@@ -177,7 +177,7 @@ def planned(
     delta: Any,
     slack: float = 0.0,
     steps_per_pass: int | None = None,
-    bands: int = 1,
+    bands: Any = 1,
 ) -> Schedule:
     """Return the schedule of a training; `epsilon` finds the noise multiplier, or it is stated."""
     if (epsilon is None) == (noise_multiplier is None):
@@ -190,7 +190,7 @@ def planned(
             name="batch_size",
             value=batch_size,
         )
-    _check_bands(bands, steps, batch_size, units, steps_per_pass)
+    _check_bands(whole("bands", bands), steps, batch_size, units, steps_per_pass)
     at = float(inside_unit_interval("delta", delta))
     if slack > at / 2:
         raise TooLarge("delta is too small for so many steps and parameters", name="delta", value=delta)

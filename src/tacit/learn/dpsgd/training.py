@@ -133,10 +133,8 @@ def make_private(
 ) -> PrivateTraining:
     """Charge a training and return it; nothing is charged if an argument cannot be used (module docstring)."""
     parts = TrainingParts.of(model, optimizer, scheduler, data, units, loader, is_distributed=distributed)
-    if parts.processes.is_first:
-        _check_budget(budget, loader)
+    _check_budget(parts, budget)
     views, every = _at_least_one("augment", augment) or 1, whole("checkpoint_every", checkpoint_every)
-    width = whole("bands", bands)
     _check_combination(clip, clipping, views, loader)
     place = None if checkpoint is None else Path(checkpoint)
     stated = {
@@ -151,7 +149,6 @@ def make_private(
 
     def charge() -> dict[str, Any]:
         count = _steps(epochs, steps, total, expected, loader)
-        require_order(loader, width, count)
         schedule = planned(
             steps=count,
             batch_size=expected,
@@ -162,12 +159,11 @@ def make_private(
             delta=delta,
             slack=BulkGaussian().failure((parts.numbers + stated["canaries"] + 1) * count),
             steps_per_pass=None if loader is None else len(loader),
-            bands=width,
+            bands=bands,
         )
         return _charged(parts, schedule, stated, budget, place, purpose).to_dict()
 
-    settings = _decided(parts, charge, clipper)
-    return PrivateTraining(parts, clipper, settings, budget, place, every).start()
+    return PrivateTraining(parts, clipper, _decided(parts, charge, clipper), budget, place, every).start()
 
 
 def _decided(parts: TrainingParts, charge: Callable[[], dict[str, Any]], clipper: PerSampleClipper) -> Settings:
@@ -183,6 +179,7 @@ def _charged(
     parts: TrainingParts, schedule: Schedule, stated: dict[str, Any], budget: Any, place: Path | None, purpose: str
 ) -> Settings:
     """Charge a schedule, and return the settings of its training."""
+    require_order(parts.loader, schedule)
     if place is not None:
         require_free(place)
         model_tensors(parts.model), optimizer_parts(parts.optimizer, parts.scheduler)
@@ -222,13 +219,15 @@ def _check_combination(clip: Any, clipping: Any, views: int, loader: Any) -> Non
         raise InvalidInput('adaptive clipping needs clipping="flat" and Poisson samples', name="clip")
 
 
-def _check_budget(budget: Any, loader: Any) -> None:
+def _check_budget(parts: TrainingParts, budget: Any) -> None:
+    if not parts.processes.is_first:
+        return
     if not isinstance(budget, Budget):
         raise WrongType("a training is paid from a budget: budget=tacit.Budget(3.0, 1e-4)", name="budget")
-    needed = Relation.ADD_REMOVE if loader is None else Relation.REPLACE_ONE
+    needed = Relation.ADD_REMOVE if parts.loader is None else Relation.REPLACE_ONE
     if budget.cap.relation is needed:
         return
-    if loader is None:
+    if parts.loader is None:
         raise InvalidInput("Poisson samples protect one unit more or less; use a budget of add/remove", name="budget")
     raise InvalidInput(
         "the batches of a loader are private for one row replaced, without amplification by sampling; leave loader out "
@@ -279,8 +278,7 @@ def resume(
     """
     place, every = Path(path), whole("checkpoint_every", checkpoint_every)
     parts = TrainingParts.of(model, optimizer, scheduler, data, units, loader, is_distributed=distributed)
-    if parts.processes.is_first:
-        _check_budget(budget, loader)
+    _check_budget(parts, budget)
     state = read_state(place)
     settings = state.settings
     schedule = settings.schedule
@@ -294,7 +292,7 @@ def resume(
         if then != now:
             raise InvalidInput(f"the checkpoint is of another training: {what} {then}, not {now}", name="path")
 
-    require_order(loader, schedule.bands, schedule.steps)
+    require_order(loader, schedule)
 
     def check() -> dict[str, Any]:
         if budget is not None:
