@@ -4,10 +4,11 @@ The error is the root mean squared error of the prefix sums of gradients, over t
 epsilon (delta 1e-5, 60,000 units, expected batches of 600): with Poisson samples for 20 epochs (one unit added or
 removed), and without amplification for a loader of the same order in each of 1 and 4 passes (one row replaced).
 
-Accuracy is that of multinomial regression on MNIST's pixels (10,000 generated rows of the same shape without TACIT_DATA
-or with --quick), clip 1, batches of a hundredth of the rows, SGD without momentum from weights of 0. Learning rates were
-found for MNIST by doubling or halving from 1 or 2 until the accuracy falls on 10,000 rows of the training set, which are
-public and were left out for that. Test rows are scored once for each run; runs differ in samples and noise.
+Accuracy is that of multinomial regression on MNIST's pixels (10,000 generated rows of the same shape without
+TACIT_DATA or with --quick), clip 1, batches of a hundredth of the rows, SGD without momentum from weights of 0.
+Learning rates were found for MNIST by doubling or halving from 1 or 2 until the accuracy falls on 10,000 rows of the
+training set, which are public and were left out for that. Test rows are scored once for each run; runs differ in
+samples and noise.
 """
 
 from __future__ import annotations

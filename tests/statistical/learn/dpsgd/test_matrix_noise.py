@@ -150,7 +150,8 @@ def moves(bands: int = 3, steps: int = 15) -> Floats:
             one = private(data=(features * 100, labels), batch_size=15, bands=bands, steps=steps)
             train(one)
         shown.append(summed)
-    return np.linalg.norm(np.array(shown[0]) - np.array(shown[1]), axis=1)
+    found: Floats = np.linalg.norm(np.array(shown[0]) - np.array(shown[1]), axis=1)
+    return found
 
 
 def blocks_are_bounded(bands: int = 3) -> bool:

@@ -99,7 +99,7 @@ def test_prefix_errors_are_those_of_the_matrices() -> None:
 
 def test_steps_release_the_sums_with_correlated_noise() -> None:
     with recorded() as found:
-        training = private(bands=3, steps=10, physical_batch_size=5, audit=20)
+        training = private(bands=3, steps=10, physical_batch_size=5, audit=20, clipping="automatic")
         train(training)
     assert [one[0] for one in found] == list(range(10))
     check_noise(found, training.schedule.coefficients)
@@ -174,7 +174,7 @@ def test_a_unit_of_several_rows_is_sampled_in_every_bands_th_step_alone() -> Non
 
 def test_empty_batches_release_what_is_left_of_the_steps_before() -> None:
     with recorded() as found:
-        training = private(data=rows(2_000), batch_size=1, bands=2, steps=30)
+        training = private(data=rows(2_000), batch_size=1, bands=2, steps=30, clipping="per-layer")
         train(training)
     assert any(not one[1].any() for one in found)
     check_noise(found, training.schedule.coefficients)
