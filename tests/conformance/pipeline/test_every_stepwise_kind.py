@@ -61,6 +61,11 @@ KINDS = {
         _resumed,
         lambda one: train(one, 1),
     ),
+    "training with banded noise": StepwiseKind(
+        lambda budget, path: private(budget=budget, checkpoint=path, steps=HORIZON, bands=3, audit=20),
+        _resumed,
+        lambda one: train(one, 1),
+    ),
 }
 pytestmark = pytest.mark.parametrize("kind", KINDS)
 

@@ -41,19 +41,20 @@ CANARIES: Final = 4_000
 """By simulation: guesses show missing noise up to epsilon 4, and half the noise at epsilon 2 in three of four runs."""
 ALARM: Final = 1e-6
 """The probability with which each check of the noise fails though the noise is as stated."""
-_FIELDS: Final = ("present", "scores", "noises")
+_FIELDS: Final = ("present", "scores", "noises", "shown", "squares")
 
 
 class Canaries:
     """The canaries of one training, with their coins and scores so far."""
 
-    def __init__(self, present: NDArray[np.bool_], scores: NDArray[np.float64], noises: NDArray[np.float64]) -> None:
-        self.present, self.scores, self.noises = present, scores, noises
+    def __init__(self, present: NDArray[np.bool_], *sums: NDArray[np.float64]) -> None:
+        self.present = present
+        self.scores, self.noises, self.shown, self.squares = sums or np.zeros((4, len(present)))
 
     @classmethod
     def drawn(cls, count: int, source: RandomSource) -> Canaries:
         """Return new canaries, each present by a fair coin."""
-        return cls(words(source, count, 1) % 2 == 1, np.zeros(count), np.zeros(count))
+        return cls(words(source, count, 1) % 2 == 1)
 
     def means(self, sampled: Indices, schedule: Schedule) -> NDArray[np.float64]:
         """Return the sum in each direction, over the clip; with replaced rows an absent canary points backwards."""
@@ -66,26 +67,38 @@ class Canaries:
         """Return the canaries of a step, where each is in one batch of every pass."""
         return np.arange(step % steps_per_pass, len(self.present), steps_per_pass)
 
-    def score(self, noisy: Tensor, sampled: Indices, step: int, clip: float, schedule: Schedule) -> float:
+    def score(self, shown: Tensor, means: Tensor, step: int, groups: NDArray[np.int64], schedule: Schedule) -> float:
         """Add the log-likelihood ratios of what a step shows; return the sum of the squares of its noise.
 
-        `noisy` is what the step released in the directions. Squares are over the stated deviation.
+        `shown` is what the step released in the directions, and `means` the same without noise, over the clip. Squares
+        are over the stated deviation. With several bands a canary has one coin for all rows of a block, which are
+        scored together (`matrix_noise`); rows that were lost only make the score weaker.
         """
-        multiplier = schedule.sum_noise_at(step)
-        shown = noisy.double().numpy() / clip
+        multiplier, period = schedule.sum_noise_at(step), schedule.steps_per_pass or schedule.bands
+        first = groups if schedule.steps_per_pass is None else np.arange(len(self.present)) % period
+        row = (step - first) % period
+        c = np.array([*schedule.coefficients, 0.0])
+        weights = np.where(step >= first, c[np.minimum(row, schedule.bands)], 0.0)
         if schedule.steps_per_pass is None:
-            rate = float(schedule.rate)
-            ratio = (shown - 0.5) / multiplier**2
-            out = math.log1p(-rate) if rate < 1 else -math.inf
-            self.scores += np.logaddexp(out, math.log(rate) + ratio)
+            self._score_blocks(row == 0, schedule)
+            self.shown += weights * shown.numpy() / multiplier**2
+            self.squares += (weights / multiplier) ** 2
         else:
-            self.scores[sampled] += 2 * shown[sampled] / multiplier**2
-        noise = (shown - self.means(sampled, schedule)) / multiplier
+            self.scores += 2 * weights * shown.numpy() / multiplier**2
+        noise = (shown - means).numpy() / multiplier
         self.noises += noise
         return float(np.square(noise).sum())
 
-    def finding(self, promise: tuple[float, float], source: RandomSource) -> Finding:
+    def _score_blocks(self, ended: NDArray[np.bool_], schedule: Schedule) -> None:
+        """Add the log-likelihood ratios of blocks of rows that have ended."""
+        rate = float(schedule.rate)
+        out = math.log1p(-rate) if rate < 1 else -math.inf
+        self.scores += np.where(ended, np.logaddexp(out, math.log(rate) + self.shown - self.squares / 2), 0.0)
+        self.shown[ended] = self.squares[ended] = 0.0
+
+    def finding(self, promise: tuple[float, float], schedule: Schedule, source: RandomSource) -> Finding:
         """Return what the scores show about epsilon at delta."""
+        self._score_blocks(self.squares > 0, schedule)
         model = attack.Model(self.scores, self.present)
         return attack.run("canary_audit", model, promise=promise, seed=bits(source, 32))
 

@@ -18,6 +18,11 @@ def card_of(settings: Settings, progress: Progress, audit: str | None) -> str:
             f"Each step takes every unit with probability {float(schedule.rate):.6g} (Poisson samples, expected "
             f"size {schedule.batch_size:,})"
         )
+        if schedule.bands > 1:
+            sampler = (
+                f"Each unit is in one of {schedule.bands} groups, drawn at random; each step takes every unit of one "
+                f"group, in turn, with probability {float(schedule.rate):.6g} (expected size {schedule.batch_size:,})"
+            )
         whom = "one unit more or less"
     else:
         sampler = "Batches come from a loader that visits every row once per pass, without amplification"
@@ -29,12 +34,14 @@ def card_of(settings: Settings, progress: Progress, audit: str | None) -> str:
     sentences = [
         f"Training of {schedule.steps:,} steps on {grouped(schedule.units)} units, which protects {whom}.",
         f"{sampler}; gradients are clipped to {clips} ({settings.clipping}), and their sum gets Gaussian noise of "
-        f"{noise} times the clip, which is widened by {schedule.sum_error:.2%} for the rounding of sums.",
+        f"{noise} times the clip, which is widened by {schedule.widening:.2%} for the rounding of sums.",
         f"All weights of all steps together, charged at the start, cost {settings.cost.in_words(event.relation)}.",
         meaning(event.event, event.delta).sentence,
         "Public are the number of units, the rate, all arguments and the weights of every step; what the training "
         "loop itself shows of rows, losses or norms is not covered.",
     ]
+    if schedule.bands > 1:
+        sentences.insert(2, f"The noise of a step is cancelled in part by that of the next {schedule.bands - 1} steps.")
     if progress.is_stopped:
         sentences.append(f"It was stopped after {progress.counted:,} steps.")
     if progress.forfeited:

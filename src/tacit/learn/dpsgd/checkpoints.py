@@ -10,7 +10,10 @@ state has a lease: the number of steps that may have been shown after it (one le
 states). Whoever goes on from it counts them as run, and has as many fewer left: together no more steps are ever shown
 than were charged. With a state after every step the lease is 0, and no step is lost.
 
-The file holds the model and which canaries were in the training; it names no row of the data.
+The file holds the model and which canaries were in the training; it names no row of the data. With several bands
+(`matrix_noise`) it also holds sums of clipped gradients without noise, until the last step: such a file is as private
+as the data. Its secret, from which the groups of units follow, must stay secret as well. The file of a training that is
+over holds no sums.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ from tacit.privacy import strict_json
 from tacit.privacy.errors import InvalidInput, NameTaken, StorageUnavailable, WrongType
 from tacit.storage.files import sync, touch_private
 
-KIND: Final = "tacit private training 2"
+KIND: Final = "tacit private training 3"
 Tensors = dict[str, Tensor]
 _LENGTH_BYTES: Final = 8
 
@@ -49,7 +52,7 @@ class Settings:
     schedule: Schedule
     permit: str
     secret: str
-    """Random, so that digests, which auditors read, tell nothing of the state."""
+    """Random, so that digests, which auditors read, tell nothing of the state; groups of units follow from it."""
     epsilon: float
     delta: float
     rho: float
@@ -78,6 +81,7 @@ class Settings:
         clip = schedule["clip"]
         schedule["clip"] = AdaptiveClip(**clip) if isinstance(clip, dict) else _runs(clip)
         schedule["noise"] = _runs(schedule["noise"])
+        schedule["coefficients"] = tuple(map(float, schedule["coefficients"]))
         return cls(**{**record, "schedule": Schedule(**schedule)})
 
 

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, defau
 
 from tacit.learn.dpsgd.processes import Processes
 from tacit.learn.dpsgd.sampling import Rows, UnitRows, rows_of
+from tacit.learn.dpsgd.schedule import Schedule
 from tacit.privacy.errors import EmptyInput, InvalidInput, WrongType
 
 
@@ -70,6 +71,18 @@ class TrainingParts:
         """The classes of the optimizer and of its scheduler."""
         names = [type(self.optimizer).__name__, *([] if self.scheduler is None else [type(self.scheduler).__name__])]
         return " with ".join(names)
+
+
+def require_order(loader: Any, schedule: Schedule) -> None:
+    """Raise unless the batches of a row in a loader are as far apart as several bands need (`matrix_noise`)."""
+    if schedule.bands == 1 or loader is None or schedule.steps <= len(loader):
+        return
+    if type(loader.sampler) is not SequentialSampler:
+        raise InvalidInput(
+            "with several bands, every pass of a loader needs the same order: use shuffle=False, or one pass, or leave "
+            "loader out for Poisson samples",
+            name="loader",
+        )
 
 
 def _check_scheduler(scheduler: Any, optimizer: torch.optim.Optimizer) -> None:

@@ -32,8 +32,9 @@ from tacit.learn.dpsgd.checkpoints import (
 from tacit.learn.dpsgd.clipping import PerSampleClipper
 from tacit.learn.dpsgd.inputs import TrainingParts
 from tacit.learn.dpsgd.interrupts import interrupts_held
+from tacit.learn.dpsgd.matrix_noise import MatrixNoise
 from tacit.learn.dpsgd.rounding import single_rows
-from tacit.learn.dpsgd.sampling import Chunk, Indices, poisson_sample
+from tacit.learn.dpsgd.sampling import Chunk, Groups, Indices, poisson_sample
 from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule
 from tacit.ledger import Budget
 from tacit.mechanisms.bulk_gaussian import BulkGaussian
@@ -66,6 +67,9 @@ class PrivateTraining:
         self._noise = BulkGaussian(self._source)
         self._anchor = StateAnchor(budget, settings) if parts.processes.is_first and budget is not None else None
         self._progress = Progress(settings.schedule.clip_at(0))
+        units = parts.units.count + (0 if self._anchor is None else settings.canaries)
+        self._groups = Groups(units, settings.schedule.bands, f"{settings.secret} {parts.processes.rank}")
+        self._matrix = MatrixNoise(settings.schedule.coefficients)
         self._chunks: deque[tuple[Chunk, Any]] = deque()
         self._pending: tuple[Chunk, Any] | None = None
         self._sums: dict[str, Tensor] = {}
@@ -102,6 +106,7 @@ class PrivateTraining:
             self._averaged = {name: state.tensors[f"average.{name}"] for name in self._parts.parameters}
         if self._anchor is not None and self._settings.canaries:
             self._canaries = Canaries.of(state.tensors)
+        self._matrix = MatrixNoise(self._settings.schedule.coefficients, state.tensors)
 
         def claim() -> dict[str, Any]:
             assert self._anchor is not None
@@ -149,9 +154,9 @@ class PrivateTraining:
         """Draw the batch of the next step; canaries are units with the numbers after those of people."""
         self._sums = {}
         schedule, people = self._settings.schedule, self._parts.units.count
-        count = 0 if self._canaries is None else len(self._canaries.present)
         if schedule.steps_per_pass is None:
-            sampled = poisson_sample(people + count, schedule.rate, self._source)
+            members = self._groups.at(self._progress.counted)
+            sampled = members[poisson_sample(len(members), schedule.rate, self._source)]
             inside = sampled[: sampled.searchsorted(people)]
             self._is_precise = len(inside) > single_rows(schedule.batch_size) // self._parts.processes.size
             self._sampled_canaries = sampled[len(inside) :] - people
@@ -229,13 +234,14 @@ class PrivateTraining:
     def _noisy(self, sums: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return what a step releases: the sums with Gaussian noise, in one mechanism.
 
-        Neighbours: one unit more or less (one row replaced, with a loader). Sensitivity: clip (1 + sum_error) for the
+        Neighbours: one unit more or less (one row replaced, with a loader). Sensitivity: clip (1 + widening) for the
         gradients, rounding included (`rounding`), and with adaptive clipping 1/2 for the count, which is scaled so that
         one deviation serves both (`schedule`).
-        Theorem: `Sampled(rate, Gaussian(multiplier))` for the deviation over the joint sensitivity.
+        Theorem: `Sampled(rate, Gaussian(multiplier))` for the deviation over the joint sensitivity; with several bands
+        for all steps that a unit's gradient enters, together (`matrix_noise`).
         """
         schedule, step = self._settings.schedule, self._progress.counted
-        clip = self._progress.clip * (1 + schedule.sum_error)
+        clip = self._progress.clip * (1 + schedule.widening)
         deviation = schedule.sum_noise_at(step) * clip * ROUNDING
         sensitivity = deviation / schedule.noise_at(step)
         scale = 1.0
@@ -245,10 +251,12 @@ class PrivateTraining:
             sums[COUNTED] = sums[COUNTED] * scale
         if self._canaries is not None and self._sampled_canaries is not None:
             sums[KEPT_BACK] = torch.from_numpy(self._canaries.means(self._sampled_canaries, schedule) * clip)
+        sums = self._matrix.mixed(step, sums)
         noisy = self._noise.add(sums, deviation, sensitivity)
         if self._canaries is not None and self._sampled_canaries is not None:
             shown = noisy.pop(KEPT_BACK)
-            squares = self._canaries.score(shown, self._sampled_canaries, step, clip, schedule)
+            groups = self._groups.numbers[self._parts.units.count :]
+            squares = self._canaries.score(shown / clip, sums[KEPT_BACK] / clip, step, groups, schedule)
             self._progress = replace(
                 self._progress,
                 noise_squares=self._progress.noise_squares + squares,
@@ -256,7 +264,7 @@ class PrivateTraining:
             )
         if COUNTED in noisy:
             noisy[COUNTED] = noisy[COUNTED] / scale
-        return noisy
+        return self._matrix.separated(step, noisy)
 
     def _change(self, released: dict[str, Tensor], extra: dict[str, Tensor]) -> None:
         """Change the weights by what a step released; post-processing."""
@@ -304,11 +312,13 @@ class PrivateTraining:
         tensors |= model_tensors(self._parts.model)
         tensors |= {f"average.{name}": one for name, one in (self._averaged or {}).items()}
         tensors |= {} if self._canaries is None else self._canaries.tensors
+        tensors |= self._matrix.tensors if self._steps_left else {}
         self._anchor.store(place, self._progress, lease, tensors, rest, is_noted=is_noted)
 
     def _end(self) -> None:
         """Settle the charge and audit the training."""
         self._clipper.close()
+        self._matrix.forget()
         if self._anchor is None or self._budget is None:
             return
         schedule, counted = self._settings.schedule, self._progress.counted
@@ -319,7 +329,7 @@ class PrivateTraining:
             self._budget.commit(self._settings.permit)
         if self._canaries is not None and self._progress.noise_numbers:
             promise = (self.epsilon_spent, schedule.delta)
-            self._finding = self._canaries.finding(promise, self._source)
+            self._finding = self._canaries.finding(promise, schedule, self._source)
             ratio = self.noise_ratio
             if self._finding.is_violation or self.repeats_noise or (ratio is not None and ratio[2] < 1):
                 warnings.warn(f"the audit refutes the promise of this training: {self._audit_words}", stacklevel=3)

@@ -9,12 +9,17 @@ when the training is planned. The guarantee is for two data sets of which one ha
 same rate, number of steps and expected batch size (add/remove, as `Sampled` states it). Were the rate computed from
 each of the two data sets, it would differ between them, and amplification by sampling would not cover that.
 
+With several bands (`matrix_noise`) each unit is in one of as many groups, drawn once, uniformly and independently, and
+a sample is of the units of one group. Groups are a function of the training's secret (SHAKE-256, whose output is taken
+as random), so that a resumed training has the same.
+
 A batch is handed out in chunks of at most `physical_batch_size` rows; the rows of one unit, and the views of one row,
 are never divided, so that a chunk is larger where a single unit is.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,7 +30,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset, TensorDataset, default_collate
 
-from tacit.mechanisms.exact_sampling import biased_coins
+from tacit.mechanisms.exact_sampling import biased_coins, integers_below
 from tacit.mechanisms.randomness import RandomSource, words
 from tacit.privacy.errors import EmptyInput, InvalidInput, WrongType
 
@@ -48,6 +53,33 @@ def poisson_sample(units: int, rate: Fraction, source: RandomSource) -> Indices:
     undecided = np.flatnonzero(prefixes == threshold)
     chosen[undecided] = biased_coins(scaled - threshold, undecided.size, source)
     return np.flatnonzero(chosen)
+
+
+class _SecretBytes:
+    """Bytes that follow from a secret, for one reader."""
+
+    simulated: Final = False
+
+    def __init__(self, secret: str) -> None:
+        self._secret, self._reads = secret, 0
+
+    def read(self, size: int) -> bytes:
+        self._reads += 1
+        return hashlib.shake_256(f"tacit groups {self._secret} {self._reads}".encode()).digest(size)
+
+
+class Groups:
+    """The groups of units, of which step t samples from number t mod `bands`; the same for the same secret."""
+
+    def __init__(self, units: int, bands: int, secret: str) -> None:
+        self.numbers = np.zeros(units, np.int64)
+        if bands > 1:
+            self.numbers = integers_below(bands, units, _SecretBytes(secret))
+        self._members = [np.flatnonzero(self.numbers == one) for one in range(bands)]
+
+    def at(self, step: int) -> Indices:
+        """Return the units of the group of a step, ascending."""
+        return self._members[step % len(self._members)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,16 @@ norm is at most the clip, as the sum of b - 1/2 with b = 0 or 1, which a unit mo
 s_b. Sum and count together are one Gaussian mechanism: with noise multiplier z_g for the sum, its multiplier z has
 1 / z^2 = 1 / z_g^2 + 1 / (2 s_b)^2. The event states z, and the sum gets the z_g that follows. Clips depend on released
 counts alone.
+
+Banded matrix noise (`matrix_noise` has the theorem): with b bands, Poisson samples of one of b groups at the b-fold
+rate make `Repeated(Sampled(b rate, Gaussian(multiplier)), ceil(steps / b))`; the event of a loader stays as it is.
+
+Slack. Noise is Gaussian up to a total variation of s = n 2^-150 for n numbers, which adds (1 + e^epsilon) s to a delta.
+`BulkGaussian.failure` states n 2^-100 and is taken off the delta of the event, so the training is private at the stated
+epsilon and delta for every epsilon up to 34. What is charged is the event alone: (1 + e^epsilon) s is paid by the share
+2^-40 of its delta that a cap leaves out of its conversion (`ledger.accounts.CONVERSION_LOSS`), for all trainings of a
+budget together with up to 2^109 delta / (1 + e^epsilon) numbers. An `Approximate` event of this delta beside the
+training would close the accounts of Rényi and Gaussian budgets, which have no place for a delta.
 """
 
 from __future__ import annotations
@@ -31,10 +41,11 @@ from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from tacit.accounting import calibrate
+from tacit.learn.dpsgd.matrix_noise import BANDS_MAX, coefficients, mixing_error
 from tacit.learn.dpsgd.rounding import CLIP_MAX, CLIP_MIN, sum_error
 from tacit.privacy.errors import InvalidInput, OutOfRange, TacitError, TooLarge
 from tacit.privacy.events import Composed, Converted, Event, Gaussian, Repeated, Sampled
-from tacit.privacy.numbers import inside_unit_interval, parameter, positive, rounded_down, rounded_up
+from tacit.privacy.numbers import inside_unit_interval, parameter, positive, rounded_down, rounded_up, whole
 from tacit.privacy.units import Relation
 
 STEPS_MAX: Final = 10_000_000
@@ -89,6 +100,13 @@ class Schedule:
     """The part of delta for the distance of the noise to Gaussian noise (`BulkGaussian.failure`)."""
     steps_per_pass: int | None = None
     """The number of batches of the caller's own loader; None for Poisson samples."""
+    coefficients: tuple[float, ...] = (1.0,)
+    """Those of banded matrix noise (`matrix_noise`)."""
+
+    @property
+    def bands(self) -> int:
+        """The number of steps over which noise is correlated; 1 for independent noise."""
+        return len(self.coefficients)
 
     @property
     def sum_error(self) -> float:
@@ -96,9 +114,14 @@ class Schedule:
         return sum_error(self.batch_size, self.units)
 
     @property
+    def widening(self) -> float:
+        """The share by which the sensitivity is wider than the clip, so that rounding is within it."""
+        return (1 + self.sum_error) * (1 + mixing_error(self.bands, self.units)) - 1
+
+    @property
     def rate(self) -> Fraction:
-        """The probability with which a unit is in a batch."""
-        return Fraction(self.batch_size, self.units)
+        """The probability with which a unit is in a batch, or in one of its group if there are several bands."""
+        return Fraction(self.bands * self.batch_size, self.units)
 
     @property
     def event(self) -> Converted:
@@ -123,7 +146,7 @@ class Schedule:
         for multiplier, count in self.noise:
             taken = min(count, left)
             if taken:
-                parts.append(Repeated(Sampled(rate, Gaussian(multiplier)), taken))
+                parts.append(Repeated(Sampled(rate, Gaussian(multiplier)), -(-taken // self.bands)))
             left -= taken
         return parts[0] if len(parts) == 1 else Composed(tuple(parts))
 
@@ -154,6 +177,7 @@ def planned(
     delta: Any,
     slack: float = 0.0,
     steps_per_pass: int | None = None,
+    bands: Any = 1,
 ) -> Schedule:
     """Return the schedule of a training; `epsilon` finds the noise multiplier, or it is stated."""
     if (epsilon is None) == (noise_multiplier is None):
@@ -166,6 +190,7 @@ def planned(
             name="batch_size",
             value=batch_size,
         )
+    _check_bands(whole("bands", bands), steps, batch_size, units, steps_per_pass)
     at = float(inside_unit_interval("delta", delta))
     if slack > at / 2:
         raise TooLarge("delta is too small for so many steps and parameters", name="delta", value=delta)
@@ -174,8 +199,10 @@ def planned(
         if not CLIP_MIN <= value <= CLIP_MAX:
             raise OutOfRange("the clip must be at least 2^-30 and at most 2^30", name="clip", value=value)
 
+    c = coefficients(bands, steps)
+
     def schedule(noise: Runs) -> Schedule:
-        return Schedule(steps, batch_size, units, noise, clips, at, slack, steps_per_pass)
+        return Schedule(steps, batch_size, units, noise, clips, at, slack, steps_per_pass, c)
 
     if epsilon is not None:
         target, of_event = float(positive("epsilon", epsilon)), schedule(()).delta_of_event
@@ -185,8 +212,27 @@ def planned(
         noise = _runs("noise_multiplier", noise_multiplier, steps)
     if steps_per_pass is not None and len(noise) > 1:
         raise InvalidInput("noise is the same in all steps with a loader of your own", name="noise_multiplier")
+    if bands > 1 and (isinstance(clips, AdaptiveClip) or len(clips) > 1 or len(noise) > 1):
+        raise InvalidInput("noise and clip are the same in all steps with several bands", name="bands", value=bands)
     _check_count_noise(clips, noise, batch_size)
     return schedule(noise)
+
+
+def _check_bands(bands: int, steps: int, batch_size: int, units: int, steps_per_pass: int | None) -> None:
+    most = min(BANDS_MAX, steps if steps_per_pass is None else min(steps, steps_per_pass))
+    if bands > most:
+        raise OutOfRange(
+            f"bands must be at most {BANDS_MAX}, the number of steps and that of a pass of a loader: {most:,} here",
+            name="bands",
+            value=bands,
+        )
+    if steps_per_pass is None and bands * batch_size > units:
+        raise OutOfRange(
+            f"a batch is drawn from one of as many groups as there are bands: bands times batch_size must be at most "
+            f"the number of units, {units:,}",
+            name="bands",
+            value=bands,
+        )
 
 
 def _check_count_noise(clips: Runs | AdaptiveClip, noise: Runs, batch_size: int) -> None:

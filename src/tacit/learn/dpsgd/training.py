@@ -42,6 +42,10 @@ Arguments of `make_private`:
                           and its state is part of the checkpoint
     average               the decay of a moving average of the weights (`PrivateTraining.averaged`)
     augment               K hands out each row K times; the gradients of its views are averaged before they are clipped
+    bands                 DP-FTRL with banded matrix noise: the noise of a step is cancelled in part by that of the next
+                          bands - 1 steps, and each step samples from one of `bands` groups of units (`matrix_noise`).
+                          Needs the same noise and clip in all steps, and bands * batch_size units; checkpoints then
+                          hold sums without noise, and are as private as the data. 1 is DP-SGD
     distributed           every process of the torch.distributed group calls with its own part of the data, without a
                           unit in two parts; rank 0 has the budget, the others None
 """
@@ -69,7 +73,7 @@ from tacit.learn.dpsgd.checkpoints import (
     require_free,
 )
 from tacit.learn.dpsgd.clipping import Clipping, PerSampleClipper
-from tacit.learn.dpsgd.inputs import TrainingParts
+from tacit.learn.dpsgd.inputs import TrainingParts, require_order
 from tacit.learn.dpsgd.private_training import PrivateTraining
 from tacit.learn.dpsgd.rounding import CHUNKS_MAX
 from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule, planned
@@ -124,12 +128,12 @@ def make_private(
     scheduler: Any = None,
     average: float | None = None,
     augment: int | None = None,
+    bands: int = 1,
     distributed: bool = False,
 ) -> PrivateTraining:
     """Charge a training and return it; nothing is charged if an argument cannot be used (module docstring)."""
     parts = TrainingParts.of(model, optimizer, scheduler, data, units, loader, is_distributed=distributed)
-    if parts.processes.is_first:
-        _check_budget(budget, loader)
+    _check_budget(parts, budget)
     views, every = _at_least_one("augment", augment) or 1, whole("checkpoint_every", checkpoint_every)
     _check_combination(clip, clipping, views, loader)
     place = None if checkpoint is None else Path(checkpoint)
@@ -155,11 +159,11 @@ def make_private(
             delta=delta,
             slack=BulkGaussian().failure((parts.numbers + stated["canaries"] + 1) * count),
             steps_per_pass=None if loader is None else len(loader),
+            bands=bands,
         )
         return _charged(parts, schedule, stated, budget, place, purpose).to_dict()
 
-    settings = _decided(parts, charge, clipper)
-    return PrivateTraining(parts, clipper, settings, budget, place, every).start()
+    return PrivateTraining(parts, clipper, _decided(parts, charge, clipper), budget, place, every).start()
 
 
 def _decided(parts: TrainingParts, charge: Callable[[], dict[str, Any]], clipper: PerSampleClipper) -> Settings:
@@ -175,6 +179,7 @@ def _charged(
     parts: TrainingParts, schedule: Schedule, stated: dict[str, Any], budget: Any, place: Path | None, purpose: str
 ) -> Settings:
     """Charge a schedule, and return the settings of its training."""
+    require_order(parts.loader, schedule)
     if place is not None:
         require_free(place)
         model_tensors(parts.model), optimizer_parts(parts.optimizer, parts.scheduler)
@@ -214,13 +219,15 @@ def _check_combination(clip: Any, clipping: Any, views: int, loader: Any) -> Non
         raise InvalidInput('adaptive clipping needs clipping="flat" and Poisson samples', name="clip")
 
 
-def _check_budget(budget: Any, loader: Any) -> None:
+def _check_budget(parts: TrainingParts, budget: Any) -> None:
+    if not parts.processes.is_first:
+        return
     if not isinstance(budget, Budget):
         raise WrongType("a training is paid from a budget: budget=tacit.Budget(3.0, 1e-4)", name="budget")
-    needed = Relation.ADD_REMOVE if loader is None else Relation.REPLACE_ONE
+    needed = Relation.ADD_REMOVE if parts.loader is None else Relation.REPLACE_ONE
     if budget.cap.relation is needed:
         return
-    if loader is None:
+    if parts.loader is None:
         raise InvalidInput("Poisson samples protect one unit more or less; use a budget of add/remove", name="budget")
     raise InvalidInput(
         "the batches of a loader are private for one row replaced, without amplification by sampling; leave loader out "
@@ -266,26 +273,26 @@ def resume(
     """Go on with the training of a checkpoint, with fresh samples and noise; nothing is charged.
 
     Model, optimizer, scheduler and data are made as for `make_private`, and get the checkpoint's state; `budget` is the
-    one that paid. Raise AlreadySettled for a state that is not the last one, InvalidInput for another model or data.
+    one that paid. With several bands the units must be the same and in the same order, since each keeps its group.
+    Raise AlreadySettled for a state that is not the last one, InvalidInput for another model or data.
     """
     place, every = Path(path), whole("checkpoint_every", checkpoint_every)
     parts = TrainingParts.of(model, optimizer, scheduler, data, units, loader, is_distributed=distributed)
-    if parts.processes.is_first:
-        _check_budget(budget, loader)
+    _check_budget(parts, budget)
     state = read_state(place)
     settings = state.settings
-    expected = (settings.schedule.units, settings.processes, settings.optimizer, settings.schedule.steps_per_pass)
-    found = (
-        parts.processes.total(parts.units.count),
-        parts.processes.size,
-        parts.optimizer_name,
-        None if loader is None else len(loader),
-    )
-    for what, then, now in zip(
-        ("units", "processes", "optimizer", "batches of a loader"), expected, found, strict=True
+    schedule = settings.schedule
+    for what, then, now in (
+        ("units", schedule.units, parts.processes.total(parts.units.count)),
+        ("processes", settings.processes, parts.processes.size),
+        ("optimizer", settings.optimizer, parts.optimizer_name),
+        ("batches of a loader", schedule.steps_per_pass, None if loader is None else len(loader)),
+        ("batch size", schedule.batch_size, schedule.batch_size if loader is None else loader.batch_size),
     ):
         if then != now:
             raise InvalidInput(f"the checkpoint is of another training: {what} {then}, not {now}", name="path")
+
+    require_order(loader, schedule)
 
     def check() -> dict[str, Any]:
         if budget is not None:

@@ -40,5 +40,10 @@ def test_two_processes_pay_once_and_have_the_same_weights(tmp_path: Path) -> Non
     assert (first["charges"], second["charges"]) == (1, None)
     assert first["finding"] == "consistent"
     assert first["ratio"][1] <= 1.0005 <= first["ratio"][2]  # noise once, not once per process
+    assert first["correlated"] == second["correlated"]  # with banded noise
+    assert first["groups"] != second["groups"]
+    assert first["same groups"]
+    assert second["same groups"]
+    assert first["correlated ratio"][1] <= 1.001 <= first["correlated ratio"][2]
     assert first["refusals"] == ["BudgetExceeded", "InvalidInput"]
     assert second["refusals"] == [True, True]

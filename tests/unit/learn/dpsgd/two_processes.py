@@ -41,7 +41,31 @@ def main() -> None:
     again = model(seed=5)
     resumed = tacit.learn.resume(folder / "state", again, optimizer(again), part, budget=budget, distributed=True)
     train(resumed)
+    correlated = tacit.learn.make_private(
+        again,
+        optimizer(again),
+        part,
+        noise_multiplier=2.0,
+        delta=1e-5,
+        batch_size=40,
+        steps=12,
+        bands=3,
+        budget=tacit.Budget(30.0, 1e-3) if rank == 0 else None,
+        distributed=True,
+        checkpoint=folder / "correlated",
+    )
+    train(correlated, 5)
+    dist.barrier()
+    last = model(seed=7)
+    continued = tacit.learn.resume(
+        folder / "correlated", last, optimizer(last), part, budget=correlated._budget, distributed=True
+    )
+    train(continued)
     found = {
+        "correlated": torch.cat([one.detach().flatten() for one in last.parameters()]).tolist(),
+        "groups": continued._groups.numbers[:200].tolist(),
+        "same groups": continued._groups.numbers.tolist() == correlated._groups.numbers.tolist(),
+        "correlated ratio": continued.noise_ratio,
         "weights": torch.cat([one.detach().flatten() for one in again.parameters()]).tolist(),
         "clip": resumed.clip,
         "steps": resumed.steps,
