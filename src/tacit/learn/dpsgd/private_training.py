@@ -5,6 +5,7 @@ What it promises, and to whom, is in `training`; the event of its steps in `sche
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections import deque
 from collections.abc import Iterator
@@ -64,6 +65,8 @@ class PrivateTraining:
         self._parts, self._clipper, self._settings, self._budget = parts, clipper, settings, budget
         self._place, self._every = place, every
         self._source = SYSTEM
+        self._process = os.getpid()
+        self._generator_before: Tensor | None = None
         self._noise = BulkGaussian(self._source)
         self._anchor = StateAnchor(budget, settings) if parts.processes.is_first and budget is not None else None
         self._progress = Progress(settings.schedule.clip_at(0))
@@ -148,7 +151,23 @@ class PrivateTraining:
         self._clipper.forget()
         chunk, batch = self._chunks.popleft()
         self._pending = (chunk, batch)
+        self._seed_generator()
         return self._parts.rows.fetch(chunk.rows) if batch is None else batch
+
+    def _seed_generator(self) -> None:
+        """Seed torch's generator in secret for a forward pass; `step` gives the caller's state back.
+
+        A dropout mask goes by the place of a row in its batch. If the seed were known, one unit less would give other
+        masks to all rows behind it; drawn in secret, each row has a mask that is independent of the others.
+        """
+        if self._generator_before is None:
+            self._generator_before = torch.get_rng_state()
+        torch.manual_seed(int.from_bytes(self._source.read(8), "little"))
+
+    def _restore_generator(self) -> None:
+        if self._generator_before is not None:
+            torch.set_rng_state(self._generator_before)
+            self._generator_before = None
 
     def _draw(self) -> None:
         """Draw the batch of the next step; canaries are units with the numbers after those of people."""
@@ -183,6 +202,7 @@ class PrivateTraining:
         """
         self._require_live()
         chunk = self._require_losses(losses)
+        self._restore_generator()
         self._require_unchanged()
         if public_loss is not None and (not callable(public_loss) or self._parts.processes.size > 1):
             raise WrongType(
@@ -317,6 +337,7 @@ class PrivateTraining:
 
     def _end(self) -> None:
         """Settle the charge and audit the training."""
+        self._restore_generator()
         self._clipper.close()
         self._matrix.forget()
         if self._anchor is None or self._budget is None:
@@ -445,6 +466,10 @@ class PrivateTraining:
         return audit_words(self._settings, self._finding, self.noise_ratio, repeats_noise=self.repeats_noise)
 
     def _require_live(self) -> None:
+        if os.getpid() != self._process:
+            raise InvalidInput(
+                "this training is that of another process, from which this one was forked; train there", name="training"
+            )
         if self._ended_why:
             raise InvalidInput(
                 f"this training cannot go on here: {self._ended_why}; continue it with tacit.learn.resume from its "

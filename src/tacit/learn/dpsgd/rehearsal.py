@@ -90,7 +90,7 @@ class Call:
             )
 
     def _run(self, leaves: list[Any], seed: int) -> tuple[list[Tensor], dict[str, Tensor]]:
-        """Return the tensors of an output that have a row for each row, and what the buffers would be after the call."""
+        """Return the tensors of an output that have as many rows, and what the buffers would be after the call."""
         arguments, keywords = tree_unflatten(leaves, self.spec)
         rows = len(leaves[min(self.batch)])
         buffers = {name: one.clone() for name, one in self.module.named_buffers()}

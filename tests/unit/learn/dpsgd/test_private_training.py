@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -394,3 +395,33 @@ def test_wrong_types_of_the_main_arguments() -> None:
         tacit.learn.make_private(net, optimizer(net), data, epsilon=1.0, delta=1e-5, batch_size=2, steps=1, budget=None)
     with pytest.raises((NotPositive, OutOfRange)):
         private(epochs=0)
+
+
+def test_masks_of_dropout_are_drawn_in_secret_and_the_callers_generator_is_left_alone() -> None:
+    """With a seed that is known, one unit less would give all later rows of a batch other masks."""
+    net = model()
+    masks: list[list[float]] = []
+    for _ in range(2):
+        training = private(net, batch_size=100, steps=2, optimizer=optimizer(net))
+        torch.manual_seed(0)
+        before = torch.get_rng_state()
+        seen = []
+        for features, labels in training:
+            seen.append(float(torch.rand(1)))
+            training.step(F.cross_entropy(net(features), labels, reduction="none"))
+            assert torch.equal(torch.get_rng_state(), before)
+        masks.append(seen)
+    assert len({one for seen in masks for one in seen}) == 4
+
+
+def test_a_forked_process_cannot_go_on_with_a_training() -> None:
+    training = private(steps=4)
+    child = os.fork()
+    if not child:
+        try:
+            train(training)
+        except InvalidInput:
+            os._exit(3)
+        finally:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
