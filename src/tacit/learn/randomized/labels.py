@@ -13,8 +13,8 @@ the k likeliest classes, with the k that maximises P(report = y) = (sum of p ove
 A label in Y is reported as by randomised response over Y, any other one as a uniform class of Y.
 
 Theorem (RRTop-k is epsilon-private for every Y): a report r in Y has the probability t = 1 / (1 + (k - 1) e^-epsilon)
-for y = r, e^-epsilon t for another y in Y, and 1 / k for y outside of Y. The last is the mean of the others over y in Y,
-so it lies between t and e^-epsilon t. Y follows from public numbers alone, so RRWithPrior is as private.
+for y = r, e^-epsilon t for another y in Y, and 1 / k for y outside of Y, which is the mean of the others over Y and so
+lies between t and e^-epsilon t. Y follows from public numbers alone, so RRWithPrior is as private.
 Theorem (optimality, theorem 3 there): among all epsilon-private randomisers none reports the true label with a greater
 probability under p. With a(y) the probability that y is reported truly, privacy asks a(y) + e^-epsilon times the sum of
 the other a to be at most 1; the linear program over a has its vertices at a = t on a set of k classes and 0 elsewhere.
@@ -46,7 +46,6 @@ from tacit.ledger import Budget, Permit
 from tacit.mechanisms import RandomizedResponse
 from tacit.mechanisms.exact_sampling import integers_below, permutation
 from tacit.mechanisms.randomness import SIMULATED, SYSTEM, RandomSource
-from tacit.pipeline import Released
 from tacit.privacy import events
 from tacit.privacy.errors import InvalidInput, NotFinite, OutOfRange, TacitError, TooLarge, WrongType
 from tacit.privacy.figures import at_most
@@ -188,67 +187,96 @@ def randomize_labels(
     unit            whose label each is, public; without it each row is a unit
     rows_per_unit   the most rows of a unit, by which epsilon is divided
     """
-    plan, facts = plan_labels(y, classes, epsilon, budget, prior, unit, rows_per_unit)
-    return facts.released(plan.release(budget, purpose, _source), is_simulated=_source.simulated)
+    plan = plan_labels(y, classes, epsilon, budget, prior, unit, rows_per_unit)
+    return plan.release(budget, purpose, _source)
 
 
-@dataclass(frozen=True)
-class LabelFacts:
-    """The public facts of a release of labels."""
+@dataclass(frozen=True, eq=False)
+class LabelPlan:
+    """A planned release of labels with its public facts."""
 
+    codes: NDArray[np.int64] = field(repr=False)
+    """The true labels, as places among the classes: private."""
     classes: NDArray[Any]
     owners: Owners
     epsilon: float
     epsilon_of_label: float
+    prior: Floats | Callable[..., Any] | None
 
-    def released(self, found: Released[Reports], *, is_simulated: bool = False) -> RandomizedLabels:
-        """Return the labels that were released."""
+    @property
+    def reports(self) -> ReportPlan[Reports]:
+        """The plan for the pipeline."""
+        sizes = len(self.classes) if self.prior is None else 2
+        event = events.RandomizedResponse(self.epsilon_of_label, sizes, under=Relation.REPLACE_ONE)
+        return ReportPlan(f"{len(self.codes):,} randomised labels", self.owners.event(event), self._draw)
+
+    def release(self, budget: Budget, purpose: str, source: RandomSource) -> RandomizedLabels:
+        """Charge the plan and return the randomised labels."""
+        found = self.reports.release(budget, purpose, source)
         if failure := found.answer.failure:
-            warnings.warn(f"the labels were randomised without a prior: {failure}", RuntimeWarning, stacklevel=3)
-        return self.labels(found.answer, found.cost, found.permit, is_simulated=is_simulated)
+            warnings.warn(
+                f"half of the labels were randomised without a prior: {failure}", RuntimeWarning, stacklevel=4
+            )
+        return self._labels(found.answer, found.cost, found.permit, is_simulated=source.simulated)
 
-    def labels(
+    def _draw(self, source: RandomSource) -> Reports:
+        if callable(self.prior):
+            return self._two_stages(self.prior, source)
+        return _reports(self.codes, len(self.classes), self.epsilon_of_label, self.prior, source)
+
+    def _two_stages(self, prior: Callable[..., Any], source: RandomSource) -> Reports:
+        """Return reports of one half of the units, and those of the other half with a prior made of the first."""
+        codes, units, epsilon = self.codes, self.owners.units, self.epsilon_of_label
+        count, classes = int(units.max()) + 1, len(self.classes)
+        is_first = (permutation(count, source) < (count + 1) // 2)[units]
+        rows, others = np.flatnonzero(is_first), np.flatnonzero(~is_first)
+        found, kept = np.empty_like(codes), np.ones((len(codes), classes), dtype=np.bool_)
+        first = _reports(codes[rows], classes, epsilon, None, source)
+        found[rows], failure, probabilities = first.codes, "", None
+        cost = Cost(self.epsilon, 0.0, self.epsilon**2 / 2)
+        try:
+            probabilities = _prior(prior(self._labels(first, cost), rows, others), len(others), classes)
+        except Exception as error:  # of the caller's function: of reports and public rows
+            failure = error.message if isinstance(error, TacitError) else f"{type(error).__name__}: {error}"
+        second = _reports(codes[others], classes, epsilon, probabilities, source)
+        found[others], kept[others] = second.codes, second.kept
+        return Reports(found, kept, failure)
+
+    def _labels(
         self, reports: Reports, cost: Cost, permit: Permit | None = None, *, is_simulated: bool = False
     ) -> RandomizedLabels:
-        """Return reports with these facts."""
-        codes, kept, _ = reports
+        """Return reports with their public facts."""
+        restricted = "" if reports.kept.all() else ", restricted to the likeliest classes of a prior"
         card = (
-            f"Randomised response on {len(codes):,} labels of {len(self.classes)} classes, each at epsilon "
-            f"{at_most(self.epsilon_of_label)}"
-            + ("" if kept.all() else ", restricted to the likeliest classes of a prior")
-            + f". Protects the labels of {self.owners.in_words}, and nothing else: features are taken as public, by "
-            "models that learn from these labels too. Neighbouring data: one unit's labels, and others in their place. "
-            f"It cost {cost.in_words(Relation.REPLACE_ONE)}." + (f" {SIMULATED}" if is_simulated else "")
+            f"Randomised response on {len(reports.codes):,} labels of {len(self.classes)} classes, each at epsilon "
+            f"{at_most(self.epsilon_of_label)}{restricted}. Protects the labels of {self.owners.in_words}, and nothing "
+            "else: features are taken as public, by models that learn from these labels too. Neighbouring data: one "
+            f"unit's labels, and others in their place. It cost {cost.in_words(Relation.REPLACE_ONE)}."
+            + (f" {SIMULATED}" if is_simulated else "")
         )
         return RandomizedLabels(
-            np.asarray(self.classes[codes]),
-            *(self.classes, self.epsilon, self.epsilon_of_label, np.asarray(codes), kept, cost, permit, card),
+            labels=np.asarray(self.classes[reports.codes]),
+            classes=self.classes,
+            epsilon=self.epsilon,
+            epsilon_of_label=self.epsilon_of_label,
+            codes=reports.codes,
+            kept=reports.kept,
+            cost=cost,
+            permit=permit,
+            card=card,
         )
 
 
 def plan_labels(
     y: Any, classes: Any, epsilon: Any, budget: Any, prior: Any, unit: Any, rows_per_unit: Any
-) -> tuple[ReportPlan[Reports], LabelFacts]:
+) -> LabelPlan:
     """Check all arguments and return the plan; nothing is charged."""
     require_replace_one_budget(budget)
     listed, codes = coded_labels(y, classes)
     owners = Owners.of(unit, rows_per_unit, len(codes))
     share = owners.epsilon_of_row(epsilon)
-    facts = LabelFacts(listed, owners, float(epsilon), share)
-    probabilities = None if prior is None or callable(prior) else _prior(prior, len(codes), len(listed))
-
-    def draw(source: RandomSource) -> Reports:
-        if callable(prior):
-            return _two_stages(codes, facts, prior, source)
-        return _reports(codes, len(listed), share, probabilities, source)
-
-    event = label_event(len(listed), share, has_prior=prior is not None)
-    return ReportPlan(f"{len(codes):,} randomised labels", owners.event(event), draw), facts
-
-
-def label_event(classes: int, epsilon: float, *, has_prior: bool) -> events.Event:
-    """Return the event of one randomised label."""
-    return events.RandomizedResponse(epsilon, 2 if has_prior else classes, under=Relation.REPLACE_ONE)
+    stated = prior if prior is None or callable(prior) else _prior(prior, len(codes), len(listed))
+    return LabelPlan(codes, listed, owners, float(epsilon), share, stated)
 
 
 def coded_labels(y: Any, classes: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -278,9 +306,7 @@ def _prior(given: Any, rows: int, classes: int) -> Floats:
         raise WrongType("prior must hold probabilities of the classes", name="prior") from None
     found = found[None] if found.ndim == 1 else found
     if found.shape not in ((1, classes), (rows, classes)):
-        raise WrongType(
-            f"prior must hold {classes} probabilities, or as many for each of {rows:,} rows", name="prior"
-        )
+        raise WrongType(f"prior must hold {classes} probabilities, or as many for each of {rows:,} rows", name="prior")
     if not np.isfinite(found).all():
         raise NotFinite("prior has values that are NaN or infinite", name="prior")
     sums = found.sum(axis=1, keepdims=True)
@@ -321,27 +347,6 @@ def _reports(
             place = np.asarray(RandomizedResponse(epsilon, size).release(place, source=source))
         found[rows] = listed[np.arange(len(rows)), place]
     return Reports(found, kept)
-
-
-def _two_stages(
-    codes: NDArray[np.int64], facts: LabelFacts, prior: Callable[..., Any], source: RandomSource
-) -> Reports:
-    """Return reports of one half of the units, and those of the other half with a prior made of the first."""
-    units = facts.owners.units
-    count, classes = int(units.max()) + 1, len(facts.classes)
-    is_first = (permutation(count, source) < (count + 1) // 2)[units]
-    rows, others = np.flatnonzero(is_first), np.flatnonzero(~is_first)
-    found, kept = np.empty_like(codes), np.ones((len(codes), classes), dtype=np.bool_)
-    first = _reports(codes[rows], classes, facts.epsilon_of_label, None, source)
-    found[rows], failure, probabilities = first.codes, "", None
-    cost = Cost(facts.epsilon, 0.0, facts.epsilon**2 / 2)
-    try:
-        probabilities = _prior(prior(facts.labels(first, cost), rows, others), len(others), classes)
-    except Exception as error:  # of the caller's function: a function of reports and public rows
-        failure = error.message if isinstance(error, TacitError) else f"{type(error).__name__}: {error}"
-    if len(others):
-        found[others], kept[others], _ = _reports(codes[others], classes, facts.epsilon_of_label, probabilities, source)
-    return Reports(found, kept, failure)
 
 
 def nearest_probabilities(weights: Floats) -> Floats:

@@ -125,4 +125,6 @@ class Owners:
     @property
     def in_words(self) -> str:
         """Who is protected."""
-        return "each row" if self.rows_per_unit == 1 else f"each unit, with all of its (at most {self.rows_per_unit}) rows"
+        return (
+            "each row" if self.rows_per_unit == 1 else f"each unit, with all of its (at most {self.rows_per_unit}) rows"
+        )
