@@ -23,6 +23,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d, get_tags
@@ -79,21 +80,21 @@ class LabelDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, *, unit: Any = None) -> Self:  # noqa: N803
         """Charge the labels, release them, and train on them; `unit` is whose row each is, which is public."""
-        plan = self._plan(X, y, unit)
-        self._rehearse(X, len(plan.classes))
+        plan, x = self._plan(X, y, unit), _table(X)
+        self._rehearse(x, len(plan.classes))
         self.released_ = released = plan.release(self.budget, self.purpose, self._source)
         self.classes_, self.cost_, self.card_ = released.classes, released.cost, released.card
         everywhere = np.flatnonzero(np.broadcast_to(released.kept.all(axis=1), len(released)))
-        first = released.take(everywhere)
-        self.estimator_ = clone(self.estimator).fit(_rows(X, everywhere), first.codes)
-        known = None
+        self._first = released.take(everywhere)
+        self.estimator_ = clone(self.estimator).fit(_rows(x, everywhere), self._first.codes)
+        self._predicts_reports = True
         for _ in range(self.rounds):
-            known = np.maximum(first.debiased(self._probabilities(X)), WEIGHT_MIN) if known is None else known
-            weights = known * released.likelihoods
-            row, code = np.nonzero(weights > WEIGHT_MIN * weights.sum(axis=1, keepdims=True))
-            shares = weights[row, code] / weights.sum(axis=1)[row]
-            self.estimator_ = clone(self.estimator).fit(_rows(X, row), code, **_weighted(self.estimator, shares))
-            known = self._probabilities(X)
+            weights = np.maximum(np.nan_to_num(self.predict_proba(x)), WEIGHT_MIN) * released.likelihoods
+            weights /= weights.sum(axis=1, keepdims=True)
+            row, code = np.nonzero(weights > WEIGHT_MIN)
+            shares = _weighted(self.estimator, weights[row, code])
+            self.estimator_ = clone(self.estimator).fit(_rows(x, row), code, **shares)
+            self._predicts_reports = False
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -112,9 +113,10 @@ class LabelDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidInput("stages must be 1, or 2 with rounds above 0", name="stages", value=self.stages)
         if y is None:
             raise WrongFeatures("this estimator requires y to be passed, but the target y is None", name="y")
-        labels, rows = column_or_1d(y, warn=True), _length(x)
-        if len(labels) != rows:
-            raise WrongFeatures(f"X has {rows:,} rows and y {len(labels):,}", name="y")
+        labels, x = column_or_1d(y, warn=True), _table(x)
+        rows = x.shape[0] if x.shape else 0
+        if not rows or len(labels) != rows:
+            raise WrongFeatures(f"X has {rows:,} sample(s) and y {len(labels):,}: both must have the same, 1 or more")
 
         def prior(first: RandomizedLabels, known: NDArray[Any], others: NDArray[Any]) -> Floats:
             model = clone(estimator).fit(_rows(x, known), first.codes)
@@ -126,23 +128,21 @@ class LabelDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _rehearse(self, x: Any, classes: int) -> None:
         """Raise what the estimator raises on some rows with made-up labels, before anything is charged."""
-        some = _rows(x, np.arange(min(_length(x), max(REHEARSED_ROWS, 2 * classes))))
-        made_up = np.arange(_length(some)) % classes
+        some = x[: max(REHEARSED_ROWS, 2 * classes)]
+        made_up = np.arange(some.shape[0]) % classes
         weights = _weighted(self.estimator, np.ones(len(made_up))) if self.rounds else {}
         _aligned(clone(self.estimator).fit(some, made_up, **weights), some, classes)
-
-    def _probabilities(self, x: Any) -> Floats:
-        return _aligned(self.estimator_, x, len(self.classes_))
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
         """Return P(class | x) for each row and class."""
         check_is_fitted(self)
-        found = self._probabilities(X)
-        return found if self.rounds else self.released_.debiased(found)
+        found = _aligned(self.estimator_, X, len(self.classes_))
+        return self._first.debiased(found) if self._predicts_reports else found
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the most likely class of each row."""
-        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+        likeliest = np.argmax(self.predict_proba(X), axis=1)
+        return np.asarray(self.classes_[likeliest])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -167,17 +167,16 @@ def _weighted(estimator: Any, weights: Floats) -> dict[str, Floats]:
 
 def _aligned(model: Any, x: Any, classes: int) -> Floats:
     """Return the probabilities of all classes; those that a model has not seen have 0."""
-    found = np.zeros((_length(x), classes))
-    found[:, np.asarray(model.classes_, dtype=np.int64)] = model.predict_proba(x)
-    return found
+    found = np.asarray(model.predict_proba(x))
+    every = np.zeros((len(found), classes))
+    every[:, np.asarray(model.classes_, dtype=np.int64)] = found
+    return every
+
+
+def _table(x: Any) -> Any:
+    """Return rows as a frame of pandas, a sparse matrix whose rows can be taken, or an array."""
+    return x if hasattr(x, "iloc") else x.tocsr() if issparse(x) else np.asarray(x)
 
 
 def _rows(x: Any, places: NDArray[np.int64]) -> Any:
-    """Return some rows of an array, a frame, a sparse matrix or a list."""
-    if hasattr(x, "iloc"):
-        return x.iloc[places]
-    return x[places] if hasattr(x, "shape") else [x[place] for place in places]
-
-
-def _length(x: Any) -> int:
-    return int(x.shape[0]) if getattr(x, "shape", ()) else len(x)
+    return x.iloc[places] if hasattr(x, "iloc") else x[places]
