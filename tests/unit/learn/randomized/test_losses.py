@@ -71,7 +71,7 @@ def test_a_module_learns_from_batches_of_randomised_labels() -> None:
     found = released(y.numpy(), _source=SeededSource(7))
     model = torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
-    for _ in range(150):
+    for _ in range(80):
         rows = torch.randint(len(x), (500,))
         loss = corrected_loss(model(x[rows]), found, rows).mean()
         optimizer.zero_grad()
