@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from bench.learning import estimators, pate, throughput
+from bench.learning import estimators, pate, randomized, throughput
 from bench.results import Result
 
 PARTS: Final[Mapping[str, Callable[[bool], Iterator[Result]]]] = {
     "steps": throughput.run,
     "estimators": estimators.run,
     "pate": pate.run,
+    "randomized": randomized.run,
 }
 """The parts by the names that `--part` takes."""
 
