@@ -76,15 +76,29 @@ def debiased_naive_bayes(rows: RandomizedRows, target: Any, *, alpha: float = 1.
     shares: list[Floats] = []
     for one, law, values in zip(inner.features.columns, inner.randomisers, inner.reports, strict=True):
         if isinstance(law, RandomizedResponse):
-            shares.append(log_shares(weights.T @ law.unbiased(values), float(positive("alpha", alpha))))
+            shares.append(log_shares(_by_class(weights, law.unbiased(values)), float(positive("alpha", alpha))))
         elif isinstance(one, ColumnSteps):
-            squares = values.astype(np.float64) ** 2 - variance_of(law)
-            deviations = np.sqrt(weights.T**2 @ (squares - squares.mean()) ** 2)
-            moments.append(moments_by_class(one, found, weights.T @ values, weights.T @ squares, deviations))
+            steps = values.astype(np.float64)[:, None]
+            squares = steps**2 - variance_of(law)
+            deviations = np.sqrt(weights.T**2 @ np.square(squares - squares.mean()))
+            tables = [_by_class(weights, steps), _by_class(weights, squares), deviations]
+            moments.append(moments_by_class(one, found, *(table[:, 0] for table in tables)))
     value = naive_bayes_of(classes, counts, moments, shares)
     model = GaussianNB(epsilon=rows.epsilon, alpha=alpha)
     _set_fitted(model, inner, value, cost)
     return model
+
+
+def _by_class(weights: Floats, values: Floats) -> Floats:
+    """Return sums by class, drawn towards those of all classes as far as noise explains their difference.
+
+    That is the positive part of James and Stein's estimator (1961): what noise hides is left out of the model.
+    """
+    means = values.mean(axis=0)
+    apart = weights.T @ (values - means)
+    noise, size = float((np.square(weights).T @ np.square(values - means)).sum()), float(np.square(apart).sum())
+    found: Floats = np.outer(weights.sum(axis=0), means) + apart * max(0.0, 1 - noise / size if size else 0.0)
+    return found
 
 
 def _split(rows: RandomizedRows, target: str) -> tuple[RandomizedRows, RandomizedRows]:
