@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from bench.learning import estimators, matrix_noise, pate, throughput
+from bench.learning import estimators, matrix_noise, pate, randomized, throughput
 from bench.results import Result
 
 PARTS: Final[Mapping[str, Callable[[bool], Iterator[Result]]]] = {
@@ -17,6 +17,7 @@ PARTS: Final[Mapping[str, Callable[[bool], Iterator[Result]]]] = {
     "estimators": estimators.run,
     "pate": pate.run,
     "ftrl": matrix_noise.run,
+    "randomized": randomized.run,
 }
 """The parts by the names that `--part` takes."""
 

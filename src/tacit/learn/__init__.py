@@ -8,6 +8,8 @@
     PrivateSearch                                                   private selection of hyper-parameters
     PATE, PrivatePrediction, SanitisedReport                        students of private teachers, and their report
     LNMax, GNMax, ConfidentGNMax, InteractiveGNMax                  how votes of teachers are aggregated
+    randomize_labels, LabelDPClassifier, corrected_loss             learning from randomised labels
+    randomize_features, debiased_linear_regression, debiased_naive_bayes    learning from randomised rows
 
 PyTorch and scikit-learn come with the extra `learn` (`pip install 'tacit[learn]'`); they are imported when a name that
 needs them is first used.
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
     from tacit.learn.pate.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
     from tacit.learn.pate.report import SanitisedReport
     from tacit.learn.pate.student import PATE, PrivatePrediction
+    from tacit.learn.randomized.classifier import LabelDPClassifier
+    from tacit.learn.randomized.features import RandomizedRows, randomize_features
+    from tacit.learn.randomized.labels import RandomizedLabels, randomize_labels
+    from tacit.learn.randomized.losses import corrected_loss
+    from tacit.learn.randomized.models import debiased_linear_regression, debiased_naive_bayes
 
 __all__ = [
     "PATE",
@@ -50,15 +57,23 @@ __all__ = [
     "KMeans",
     "KernelDensity",
     "LNMax",
+    "LabelDPClassifier",
     "LinearRegression",
     "LogisticRegression",
     "PrivatePrediction",
     "PrivateSearch",
     "PrivateTraining",
     "RandomForestClassifier",
+    "RandomizedLabels",
+    "RandomizedRows",
     "SanitisedReport",
     "StandardScaler",
+    "corrected_loss",
+    "debiased_linear_regression",
+    "debiased_naive_bayes",
     "make_private",
+    "randomize_features",
+    "randomize_labels",
     "resume",
 ]
 
@@ -79,6 +94,11 @@ _HOMES: Final = {
     "tacit.learn.pate.aggregators": ("ConfidentGNMax", "GNMax", "InteractiveGNMax", "LNMax"),
     "tacit.learn.pate.report": ("SanitisedReport",),
     "tacit.learn.pate.student": ("PATE", "PrivatePrediction"),
+    "tacit.learn.randomized.classifier": ("LabelDPClassifier",),
+    "tacit.learn.randomized.features": ("RandomizedRows", "randomize_features"),
+    "tacit.learn.randomized.labels": ("RandomizedLabels", "randomize_labels"),
+    "tacit.learn.randomized.losses": ("corrected_loss",),
+    "tacit.learn.randomized.models": ("debiased_linear_regression", "debiased_naive_bayes"),
 }
 
 ESTIMATORS: Final = tuple(

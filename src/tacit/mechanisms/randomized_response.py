@@ -191,6 +191,14 @@ class RandomizedResponse(Mechanism):
         shares = (counts / counts.sum() - self.lie_probability) / self._preference
         return float(shares[1]) if self.categories == 2 else shares
 
+    def unbiased(self, reports: Any) -> NDArray[np.float64]:
+        """Return a weight of every answer for each report; their expected values are 1 for the true answer, 0 else."""
+        array = self._answers(reports)
+        if array.size * self.categories > SHARES_MAX:
+            raise TooLarge(f"weights are at most {SHARES_MAX:,} numbers", name="reports")
+        named = array[..., None] == np.arange(self.categories)
+        return np.asarray((named - self.lie_probability) / self._preference)
+
     def interval(self, level: float, reports: Any) -> Interval:
         """Return the range of the true share among those who reported, with a probability of at least `level`.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.learn.estimators.base import ModelColumns, PrivateRegressor
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, lines_of, release_parts, unit_of
@@ -59,18 +60,37 @@ class LeastSquares(ModelPlan):
 
     def value(self, noisy: Noisy) -> dict[str, Any]:
         sums, spread = self.moments.matrix(noisy), self.moments.deviations
-        units, unit = self.features.units, unit_of(self.target)
-        origins = np.array([*self.features.origins / units, self.target.centre / unit])
-        if not self.fit_intercept:  # through the origin, which need not be the middle of the bounds
-            moved = np.eye(len(sums))
-            moved[1:, 0], origins = origins, np.zeros_like(origins)
-            sums = moved @ sums @ moved.T
-        weights, intercept = _solve(sums, spread, fit_intercept=self.fit_intercept)
-        return {
-            "coef_": weights * unit / units,
-            "intercept_": float(intercept + origins[-1] - weights @ origins[:-1]) * unit,
-            "bounds_of_target_": np.array([self.target.lower, self.target.upper]),
-        }
+        return regression_of(sums, spread, self.features, self.target, fit_intercept=self.fit_intercept)
+
+
+def regression_of(
+    sums: Floats,
+    spread: Floats,
+    features: Features,
+    target: ColumnSteps,
+    *,
+    fit_intercept: bool,
+    used: NDArray[np.bool_] | None = None,
+) -> dict[str, Any]:
+    """Return the fitted attributes from sums of products of (1, x, y), encoded, and the deviations of their noise.
+
+    Encoded columns that are not `used` get a weight of 0.
+    """
+    units, unit = features.units, unit_of(target)
+    origins = np.array([*features.origins / units, target.centre / unit])
+    if not fit_intercept:  # through the origin, which need not be the middle of the bounds
+        moved = np.eye(len(sums))
+        moved[1:, 0], origins = origins, np.zeros_like(origins)
+        sums = moved @ sums @ moved.T
+    here = np.ones(len(sums), dtype=np.bool_)
+    here[1:-1] = True if used is None else used
+    part, weights = np.ix_(here, here), np.zeros(len(units))
+    weights[here[1:-1]], intercept = _solve(sums[part], spread[part], fit_intercept=fit_intercept)
+    return {
+        "coef_": weights * unit / units,
+        "intercept_": float(intercept + origins[-1] - weights @ origins[:-1]) * unit,
+        "bounds_of_target_": np.array([target.lower, target.upper]),
+    }
 
 
 def _solve(sums: Floats, spread: Floats, *, fit_intercept: bool) -> tuple[Floats, float]:

@@ -79,31 +79,48 @@ class ClassTables(ModelPlan):
         rows = np.maximum(counts, 1.0)
         tables = iter(zip(self.parts[1:], noisy[1:], strict=True))
         numbers = [one for one in self.features.columns if isinstance(one, ColumnSteps)]
-        moments = [_moments(one, rows, next(tables), next(tables)) for one in numbers]
-        return {
-            "classes_": np.array(self.classes.values),
-            "class_count_": np.maximum(counts, 0.0),
-            "class_prior_": rows / rows.sum(),
-            "theta_": np.array([mean for mean, _ in moments]).reshape(len(numbers), len(rows)).T,
-            "var_": np.array([variance for _, variance in moments]).reshape(len(numbers), len(rows)).T,
-            "feature_log_prob_": [_log_shares(np.asarray(found), self.alpha) for _, found in tables],
-        }
+        moments = []
+        for one in numbers:
+            (_, sums), (part, squares) = next(tables), next(tables)
+            whole = np.asarray(squares, dtype=np.float64) + part.term.offset * rows
+            moments.append(moments_by_class(one, rows, np.asarray(sums), whole, deviation(part.noise)))
+        shares = [log_shares(np.asarray(found), self.alpha) for _, found in tables]
+        return naive_bayes_of(np.array(self.classes.values), counts, moments, shares)
 
 
-def _moments(
-    scale: ColumnSteps, rows: Floats, sums: tuple[NoisySums, Any], squares: tuple[NoisySums, Any]
+def naive_bayes_of(
+    classes: NDArray[Any], counts: Floats, moments: list[tuple[Floats, Floats]], shares: list[Floats]
+) -> dict[str, Any]:
+    """Return the fitted attributes from tables by class: of rows, of each number, and of each categorical feature."""
+    rows = np.maximum(counts, 1.0)
+    return {
+        "classes_": classes,
+        "class_count_": np.maximum(counts, 0.0),
+        "class_prior_": rows / rows.sum(),
+        "theta_": np.array([mean for mean, _ in moments]).reshape(len(moments), len(rows)).T,
+        "var_": np.array([variance for _, variance in moments]).reshape(len(moments), len(rows)).T,
+        "feature_log_prob_": shares,
+    }
+
+
+def moments_by_class(
+    scale: ColumnSteps, rows: Floats, sums: NDArray[Any], squares: Floats, noise: Floats | float
 ) -> tuple[Floats, Floats]:
-    """Return mean and variance in each class; a variance is at least the noise of its squares, at most the greatest."""
+    """Return mean and variance in each class; a variance is at least the noise of its squares, at most the greatest.
+
+    Sums and squares are in steps of the scale, `noise` the deviation of the noise of sums of squares.
+    """
     step = float(scale.step)
-    means = np.clip(np.asarray(sums[1], dtype=np.float64) / rows, scale.low, scale.high)
-    second = np.asarray(squares[1], dtype=np.float64) / rows + squares[0].term.offset
-    least = np.maximum(deviation(squares[0].noise) / rows, 1 / 12)  # rounding to steps
+    means = np.clip(np.asarray(sums, dtype=np.float64) / rows, scale.low, scale.high)
+    second = squares / rows
+    least = np.maximum(noise / rows, 1 / 12)  # rounding to steps
     greatest = float(max(1, scale.reach)) ** 2
     variances = np.clip(second - means**2, np.minimum(least, greatest), greatest)
     return means * step + scale.centre, variances * step**2
 
 
-def _log_shares(counts: NDArray[Any], alpha: float) -> Floats:
+def log_shares(counts: NDArray[Any], alpha: float) -> Floats:
+    """Return the logarithms of the shares of categories in each class, smoothed by `alpha` rows."""
     smoothed = np.maximum(counts.astype(np.float64), 0.0) + alpha
     found: Floats = np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True))
     return found
