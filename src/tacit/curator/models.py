@@ -317,7 +317,7 @@ class PreparedTraining:
                 id=name,
                 dataset=record.dataset,
                 table=record.name,
-                estimator_name=type(fitted).__name__,
+                estimator_name=document["estimator"],
                 features=self.features,
                 kinds=tuple(fitted.features_.kinds),
                 target=self.target,

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tacit.learn.estimators import boosting, exact_gradients, naive_bayes
+from tacit.learn.estimators import boosting, exact_gradients
+from tacit.learn.estimators.model_plan import SumsPlan
 from tacit.mechanisms import Laplace
 from tacit.privacy.units import Relation
 from tacit.stats.array_sums import ArrayColumn
@@ -135,11 +136,10 @@ def test_gradients_that_are_twice_as_large_are_noticed(monkeypatch: pytest.Monke
 
 
 def test_sums_that_leave_without_noise_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def exact(parts: Any, rows: Any, needs: Any, source: Any) -> Any:
-        noisy = release_parts(parts, rows, needs, source)
-        return (rows.sums([parts[0].term], parts[0].by, needs)[0], *noisy[1:])
+    def exact(self: Any, rows: Any, source: Any) -> Any:
+        return (rows.sums([self.parts[0].term], self.parts[0].by, self.needs)[0], *measure(self, rows, source)[1:])
 
-    release_parts = naive_bayes.release_parts
-    monkeypatch.setattr(naive_bayes, "release_parts", exact)
+    measure = SumsPlan.measure
+    monkeypatch.setattr(SumsPlan, "measure", exact)
     with pytest.raises(Moved, match="do not follow"):
         compare("GaussianNB", LARGE, ADD, 0.0)

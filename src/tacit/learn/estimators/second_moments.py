@@ -20,6 +20,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tacit.learn.estimators.model_plan import Floats, deviation
+from tacit.learn.estimators.noises import least_noises
 from tacit.measuring.allocation import Allocation
 from tacit.stats.moments import label_of, square
 from tacit.stats.rows import ColumnSteps, Cut, Term, require_few_cells
@@ -50,7 +51,7 @@ class SecondMoments:
         made = [_sum_of(columns, pair) for pair in pairs]
         for _, by in made:
             require_few_cells(by)
-        noises = allocation.noises([term.reach for term, _ in made])
+        noises = least_noises(allocation, [term.reach for term, _ in made])
         parts = tuple(
             NoisySums(term, noise, by, _label(term, by)) for (term, by), noise in zip(made, noises, strict=True)
         )
