@@ -1,4 +1,5 @@
-"""Private learning: steps of training beside plain torch and Opacus, estimators beside their peers, and PATE.
+"""Private learning: steps of training beside plain torch and Opacus, estimators beside their peers, methods
+of regression beside one another, and PATE.
 
 Estimators and PATE read MNIST and Adult from the folder TACIT_DATA; without it only what is generated is measured.
 """
@@ -8,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from bench.learning import estimators, pate, throughput
+from bench.learning import estimators, methods, pate, throughput
 from bench.results import Result
 
 PARTS: Final[Mapping[str, Callable[[bool], Iterator[Result]]]] = {
     "steps": throughput.run,
     "estimators": estimators.run,
+    "methods": methods.run,
     "pate": pate.run,
 }
 """The parts by the names that `--part` takes."""
