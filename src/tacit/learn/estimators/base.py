@@ -50,6 +50,12 @@ from tacit.stats.stated_kinds import LEARN, kind_of_bounds, kind_of_keys
 TARGET: Final = "target"
 """The name of y where it has none of its own."""
 
+MANY_FITS: Final = tuple(
+    f"sklearn.{name}"
+    for name in ("calibration", "ensemble", "feature_selection", "model_selection", "multiclass", "multioutput")
+)
+"""Modules of scikit-learn that fit copies of an estimator on the same rows."""
+
 NOT_WRITTEN: Final = ("answer_", "cost_", "features_")
 """Fitted attributes that a document holds in other forms, or not at all."""
 
@@ -435,13 +441,14 @@ def columns_of(X: Any) -> dict[str, Any]:
 
 
 def _refuse_inside_a_search() -> None:
-    """Raise InvalidInput if the caller is a search or a cross-validation of scikit-learn."""
+    """Raise InvalidInput if the caller is a part of scikit-learn that fits several copies of an estimator."""
     frame = sys._getframe(1)
     while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith("sklearn.model_selection"):
+        if str(frame.f_globals.get("__name__")).startswith(MANY_FITS):
             raise InvalidInput(
-                "each fit of a search or a cross-validation would have a budget of its own, and nothing would add them "
-                "up; give the estimator budget=, from which every fit is paid, or use tacit.learn.PrivateSearch",
+                "each fit of a search, a cross-validation or an ensemble would have a budget of its own, and nothing "
+                "would add them up; give the estimator budget=, from which every fit is paid, or use "
+                "tacit.learn.PrivateSearch",
                 name="budget",
             )
         frame = frame.f_back  # type: ignore[assignment]

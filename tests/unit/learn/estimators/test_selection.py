@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
-from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import tacit
 from tacit import accounting
@@ -214,15 +213,3 @@ def test_bad_arguments_charge_nothing(stated: dict[str, Any], words: str) -> Non
     with pytest.raises(tacit.TacitError, match=words):
         PrivateSearch(**{**asked, **stated}).fit(*made(50))
     assert budget.spent().epsilon == 0
-
-
-def test_a_search_of_scikit_learn_pays_for_every_fit_and_is_refused_without_a_budget() -> None:
-    x, y = made(300)
-    budget = tacit.Budget(10.0)
-    grid: Any = {"max_depth": [1, 2]}
-    GridSearchCV(DecisionTreeClassifier(epsilon=0.5, budget=budget, **TREE), grid, cv=3).fit(x, y)
-    assert budget.spent().epsilon == pytest.approx(7 * 0.5)  # two candidates in three folds, and the last fit
-    with pytest.raises(ValueError, match="PrivateSearch"):
-        GridSearchCV(DecisionTreeClassifier(epsilon=0.5, **TREE), grid, cv=3).fit(x, y)
-    with pytest.raises(ValueError, match="PrivateSearch"):
-        cross_val_score(DecisionTreeClassifier(epsilon=0.5, **TREE), x, y)
