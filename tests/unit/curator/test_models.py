@@ -14,7 +14,14 @@ import pytest
 import tacit
 from tacit.curator import models
 from tacit.curator.models import ModelStore, estimator_of
-from tacit.learn import GaussianNB, LinearRegression, LogisticRegression, StandardScaler
+from tacit.learn import (
+    GaussianNB,
+    HistGradientBoostingClassifier,
+    KBinsDiscretizer,
+    LinearRegression,
+    LogisticRegression,
+    StandardScaler,
+)
 from tacit.privacy.errors import (
     BudgetExceeded,
     InvalidInput,
@@ -84,6 +91,23 @@ def test_a_training_takes_the_delta_that_is_stated_and_a_small_share_otherwise(c
     assert fitted.cost.delta == fitted.to_document()["parameters"]["delta"] == 1e-9
     with pytest.raises(InvalidInput, match="delta"):
         planned(delta=1.5)
+
+
+def test_bins_of_equal_width_need_no_training(curator: tacit.Curator) -> None:
+    with pytest.raises(InvalidInput, match="equal width"):
+        curator.train("visits", KBinsDiscretizer(strategy="uniform"), ["age"], None, 1.0)
+    assert spent(curator) == 0
+
+
+def test_work_on_rows_in_each_round_is_part_of_the_time_class(curator: tacit.Curator) -> None:
+    def steps(estimator: Any, rows: int) -> int:
+        asked = curator.prepare_training("visits", estimator.set_params(rows_per_unit=rows), ["age"], "ill", 1.0)
+        return asked.prepared.statistic.work.unit_steps
+
+    for make in (LogisticRegression, HistGradientBoostingClassifier):
+        few, many = (steps(make(max_iter=rounds), 1) for rounds in (10, 110))
+        assert 100 <= many - few <= 1000
+        assert steps(make(max_iter=110), 50) - steps(make(max_iter=10), 50) == 50 * (many - few)
 
 
 def test_a_kept_model_predicts_after_the_table_was_removed(curator: tacit.Curator) -> None:

@@ -69,6 +69,10 @@ class WrongFeatures(WrongType, ValueError):
     """X or y has the wrong shape; also a ValueError, as scikit-learn's contract asks."""
 
 
+class MissingTarget(NotFinite, ValueError):
+    """y has missing values; also a ValueError, as scikit-learn's contract asks."""
+
+
 class ModelColumns(NamedTuple):
     """The names of the columns of a model, by which its plan asks `StatisticInputs` for them."""
 
@@ -300,7 +304,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if len(column) != length:
             raise WrongFeatures(f"X has {length:,} rows and y {len(column):,}", name="y")
         if column.missing.any():
-            raise NotFinite("y has missing values (NaN), or values of another kind than the target's", name="y")
+            raise MissingTarget("y has missing values (NaN), or values of another kind than the target's", name="y")
         return y
 
     def _encoded(self, X: Any) -> Floats:

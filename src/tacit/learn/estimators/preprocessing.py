@@ -211,6 +211,12 @@ class KBinsDiscretizer(TransformerMixin, PrivateEstimator):  # type: ignore[misc
         )
         return BinEdges(label, features, quantiles, bins)
 
+    def prepare_table(self, *given: Any, **options: Any) -> PreparedStatistic:
+        """Return the planned fit on columns of a registered table; bins of equal width have none."""
+        if self.strategy == "uniform":
+            raise InvalidInput("bins of equal width follow from bounds, and nothing of a table is released for them")
+        return super().prepare_table(*given, **options)
+
     def _take_prepared(self, prepared: PreparedStatistic, names: Sequence[str] | None, *, is_alone: bool) -> Self:
         if self.strategy != "uniform":
             return super()._take_prepared(prepared, names, is_alone=is_alone)

@@ -96,5 +96,5 @@ def half(one: Measured) -> Measured:
 def test_the_event_of_a_fit_costs_what_was_stated(name: str, relation: Relation, delta: float) -> None:
     plan = plan_of(name, relation, 3, delta, 0.7, **SMALL.get(name, {}))
     cost = Budget(1.0, delta, relation=relation).preview(plan.event)
-    assert 0.7 * (0.6 if delta else 1 - 1e-9) < cost.epsilon <= 0.7
+    assert 0.7 * (1 - 1e-6) < cost.epsilon <= 0.7
     assert cost.delta <= delta / 10
