@@ -1,7 +1,6 @@
-"""Private learning: steps of training beside plain torch and Opacus, estimators beside their peers, PATE, and
-DP-FTRL beside DP-SGD.
+"""Private learning: training steps, estimators, DP-SGD on MNIST, DP-FTRL, PATE, randomised labels and rows.
 
-Estimators and PATE read MNIST and Adult from the folder TACIT_DATA; without it only what is generated is measured.
+Real data are MNIST and Adult in the folder TACIT_DATA; without it only what is generated is measured.
 """
 
 from __future__ import annotations
@@ -9,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from bench.learning import estimators, matrix_noise, pate, randomized, throughput
+from bench.learning import estimators, matrix_noise, methods, pate, randomized, throughput
 from bench.results import Result
 
 PARTS: Final[Mapping[str, Callable[[bool], Iterator[Result]]]] = {
     "steps": throughput.run,
     "estimators": estimators.run,
-    "pate": pate.run,
+    "methods": methods.run,
     "ftrl": matrix_noise.run,
+    "pate": pate.run,
     "randomized": randomized.run,
 }
 """The parts by the names that `--part` takes."""

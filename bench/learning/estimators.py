@@ -57,7 +57,7 @@ def run(quick: bool) -> Iterator[Result]:
     seeds = range(3 if quick else SEEDS)
     sets: dict[str, Callable[[int], Any]] = {"generated": generated}
     if folder is not None:
-        train, test = (_adult(Path(folder) / "adult" / name) for name in ("train.csv", "test.csv"))
+        train, test = (adult(Path(folder) / "adult" / name) for name in ("train.csv", "test.csv"))
         sets["Adult"] = lambda _seed: (train, test)
     for name, rows in sets.items():
         private, plain = SCORES[name], PLAIN[name]
@@ -145,7 +145,8 @@ def _least_inertia(train: Any, test: Any) -> float:
     return _inertia(exact.cluster_centers_, test["points"])
 
 
-def _adult(path: Path) -> pd.DataFrame:
+def adult(path: Path) -> pd.DataFrame:
+    """Return a file of Adult."""
     return pd.read_csv(path, skipinitialspace=True)
 
 
@@ -153,7 +154,7 @@ def _labels(frame: pd.DataFrame) -> Any:
     return frame["income"].str.rstrip(".").to_numpy()
 
 
-def _categories() -> dict[str, list[str]]:
+def categories() -> dict[str, list[str]]:
     """Return the categories of Adult's description (UCI Machine Learning Repository)."""
     found = {
         "workclass": "Private, Self-emp-not-inc, Self-emp-inc, Federal-gov, Local-gov, State-gov, Without-pay, "
@@ -174,7 +175,7 @@ def _adult_scores(rows: Any, epsilon: float, _seed: int) -> Scores:
     train, test = rows
     numbers, listed, labels, truth = list(BOUNDS), list(NOMINAL), _labels(train), _labels(test)
     stated: dict[str, Any] = {"epsilon": epsilon, "bounds": BOUNDS}
-    named: dict[str, Any] = {"categories": _categories(), "classes": CLASSES}
+    named: dict[str, Any] = {"categories": categories(), "classes": CLASSES}
     scaler = learn.StandardScaler(**stated).fit(train[numbers])
     bins = learn.KBinsDiscretizer(5, epsilon=epsilon, bounds=BOUNDS["age"], encode="ordinal").fit(train[["age"]])
     density = learn.KernelDensity(epsilon=epsilon, bounds=BOUNDS["age"]).fit(train[["age"]])

@@ -51,7 +51,7 @@ def run(quick: bool) -> Iterator[Result]:
     folder = os.environ.get("TACIT_DATA")
     if folder is None:
         return
-    train, test = (estimators._adult(Path(folder) / "adult" / name) for name in ("train.csv", "test.csv"))
+    train, test = (estimators.adult(Path(folder) / "adult" / name) for name in ("train.csv", "test.csv"))
     label_epsilons = (1.0,) if quick else LABEL_EPSILONS
     yield from _table(label_epsilons, seeds, lambda epsilon, _seed: adult_labels(train, test, epsilon), "% correct")
     yield from _table(ROW_EPSILONS, seeds, lambda epsilon, _seed: adult_rows(train, test, epsilon), "% correct")
@@ -100,7 +100,7 @@ def _encoded(frame: Any) -> NDArray[np.float64]:
     for name, (low, high) in estimators.BOUNDS.items():
         values = np.clip(frame[name].to_numpy(float), low, high)[:, None]
         parts += [(values - low) / (high - low), np.log1p(values) / np.log1p(high)]
-    for name, listed in estimators._categories().items():
+    for name, listed in estimators.categories().items():
         parts.append((frame[name].to_numpy()[:, None] == np.array(listed)).astype(float))
     return np.concatenate(parts, axis=1)
 
@@ -120,7 +120,7 @@ def adult_labels(train: Any, test: Any, epsilon: float) -> Scores:
         epsilon=epsilon,
         delta=DELTA,
         bounds=estimators.BOUNDS,
-        categories=estimators._categories(),
+        categories=estimators.categories(),
         classes=estimators.CLASSES,
     ).fit(train[columns], y)
     return {
@@ -134,7 +134,7 @@ def adult_rows(train: Any, test: Any, epsilon: float) -> Scores:
     """Return the accuracy of naive Bayes on Adult from randomised rows."""
     names = list(COLUMNS)
     bounds = {name: one for name, one in estimators.BOUNDS.items() if name in names}
-    listed = {name: one for name, one in estimators._categories().items() if name in names}
+    listed = {name: one for name, one in estimators.categories().items() if name in names}
     table = train[names].assign(income=estimators._labels(train))
     stated: Mapping[str, Any] = {"bounds": bounds, "categories": {**listed, "income": estimators.CLASSES}}
     reports = learn.randomize_features(table, epsilon=epsilon, budget=_budget(epsilon), **stated)

@@ -145,6 +145,7 @@ class Client:
         target: str | None = None,
         epsilon: object = None,
         *,
+        delta: object = None,
         parameters: Mapping[str, Any] | None = None,
         key: str | None = None,
         purpose: str = "",
@@ -156,7 +157,7 @@ class Client:
         The estimator is one of `tacit.learn`, or its name with `parameters`. The other arguments are those of
         `Curator.train`; `timeout_s` and `key` are as for `sql`.
         """
-        body = training_request(table, estimator, features, target, epsilon, parameters, purpose)
+        body = training_request(table, estimator, features, target, epsilon, delta, parameters, purpose)
         found = self._queries.training(body, timeout_s, key, progress)
         return RemoteModel.of(found.model, self._transport, found)
 
@@ -168,11 +169,12 @@ class Client:
         target: str | None = None,
         epsilon: object = None,
         *,
+        delta: object = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> RemotePreview:
         """Return exactly what `train` would charge with these arguments; spends nothing."""
         return self._queries.training_preview(
-            training_request(table, estimator, features, target, epsilon, parameters, "")
+            training_request(table, estimator, features, target, epsilon, delta, parameters, "")
         )
 
     def models(self, dataset: str | None = None) -> list[RemoteModel]:

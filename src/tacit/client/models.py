@@ -102,6 +102,7 @@ def training_request(
     features: Sequence[str],
     target: str | None,
     epsilon: object,
+    delta: object,
     parameters: Mapping[str, Any] | None,
     purpose: str,
 ) -> TrainingRequest:
@@ -115,9 +116,10 @@ def training_request(
         if not hasattr(estimator, "get_params"):
             raise WrongType("the estimator is one of tacit.learn, or its name", name="estimator", value=estimator)
         name, given = type(estimator).__name__, estimator.get_params(deep=False)
-        if given.get("budget") is not None or given.get("delta") is not None:
-            raise InvalidInput("a server pays from the data set's budget; leave budget= and delta= out", name="budget")
+        if given.get("budget") is not None:
+            raise InvalidInput("a server pays from the data set's budget; leave budget= out", name="budget")
         epsilon = given.get("epsilon") if epsilon is None else epsilon
+        delta = given.get("delta") if delta is None else delta
         stated = {one: value for one, value in given.items() if one not in NOT_STATED and value is not None}
     return TrainingRequest.of(
         table=texts.name("table", table),
@@ -126,5 +128,6 @@ def training_request(
         features=list(instances("features", features, str, "a list of columns of the table")),
         target=target,
         epsilon=encode_number("epsilon", epsilon),
+        delta=None if delta is None else encode_number("delta", delta),
         purpose=texts.note("purpose", purpose) or None,
     )

@@ -256,6 +256,8 @@ def _read(path: Path) -> KeptModel:
 class TrainingOptions(TypedDict, total=False):
     """Options of a training, as statistics have them."""
 
+    delta: object
+    """What the training takes of the delta of the data set; by default the estimator's own, or a small share of it."""
     analyst: str | None
     key: str | None
     purpose: str
@@ -292,12 +294,12 @@ class PreparedTraining:
             raise WrongType("features is a list of columns of the table", name="features", value=features)
         names = tuple(instances("features", features, str, "a list of columns of the table"))
         made = type(given)(**given.get_params(deep=False))
-        if epsilon is not None:
-            made.set_params(epsilon=epsilon)
         for one in options:
             if one not in TrainingOptions.__annotations__:
                 raise InvalidInput(f"a training has no argument {one}", name=one)
-        stated = {name: one for name, one in options.items() if one is not None}
+        costs = {"epsilon": epsilon, "delta": options.get("delta")}
+        made.set_params(**{name: one for name, one in costs.items() if one is not None})
+        stated = {name: one for name, one in options.items() if one is not None and name != "delta"}
         prepared = made.prepare_table(table, names, target, **CommonOptions(**stated))  # type: ignore[typeddict-item]
         return cls(made, table, names, target, options.get("analyst"), prepared, store)
 
@@ -317,7 +319,7 @@ class PreparedTraining:
                 id=name,
                 dataset=record.dataset,
                 table=record.name,
-                estimator_name=type(fitted).__name__,
+                estimator_name=document["estimator"],
                 features=self.features,
                 kinds=tuple(fitted.features_.kinds),
                 target=self.target,
@@ -348,8 +350,8 @@ def estimator_of(name: str, parameters: Mapping[str, Any]) -> PrivateEstimator:
     for one in mapping("parameters", parameters, "values by the names of parameters"):
         if one in NOT_STATED:
             raise InvalidInput(
-                f"{one} is no parameter of a training on a registered table: its epsilon is stated with the training, "
-                "budget and delta are those of the data set",
+                f"{one} is no parameter of an estimator on a registered table: epsilon and delta are stated with the "
+                "training, and the budget is that of the data set",
                 name=one,
             )
         if one not in own:

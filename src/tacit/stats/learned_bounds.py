@@ -135,6 +135,10 @@ class StatisticWithLearntBounds(StatisticPlan):  # its name is a part of digests
         return self.plan.numbers
 
     @property
+    def row_steps(self) -> int:
+        return self.plan.row_steps
+
+    @property
     def keys(self) -> list[tuple[Any, ...]] | None:
         return self.plan.keys
 

@@ -87,6 +87,11 @@ class StatisticPlan(ABC):
     def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
         """Return noisy sums of the rows; `event` must have been charged."""
 
+    @property
+    def row_steps(self) -> int:
+        """The steps that this process takes for each row that it reads itself (`Rows.matrix`), as in `Work`."""
+        return 0
+
     def rehearse(self, per_unit: int) -> Noisy:
         """Raise what `measure` would raise for any rows, such as TooLarge for noise that cannot be sampled.
 

@@ -327,14 +327,16 @@ def work_of(plan: StatisticPlan, table: Table, per_unit: int) -> Work:
     """Return the number of statements of a plan, and the greatest number of steps that one unit adds to them.
 
     A unit has STORED_ROWS rows in the table, or as many as were declared if that is fewer. A text has at most
-    TEXT_LENGTH_MAX characters, of which CHARACTERS_READ are read in a step.
+    TEXT_LENGTH_MAX characters, of which CHARACTERS_READ are read in a step. At most `per_unit` rows of a unit leave the
+    engine, for each of which this process takes `row_steps`.
     """
     statements = statements_of(plan, table, per_unit)
     declared = table.limits.rows_per_unit
     rows = STORED_ROWS if declared is None else min(STORED_ROWS, declared)
     columns = sum(1 for tree in statements for _ in tree.find_all(exp.Column))
     steps = sum(map(trees.work, statements)) + TEXT_LENGTH_MAX // trees.CHARACTERS_READ * columns
-    return Work(len(statements), rows * steps + limiting_steps(table) + reading_steps(table, statements))
+    read = per_unit * plan.row_steps
+    return Work(len(statements), rows * steps + limiting_steps(table) + reading_steps(table, statements) + read)
 
 
 def statements_of(plan: StatisticPlan, table: Table, per_unit: int) -> list[Query]:

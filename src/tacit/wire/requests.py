@@ -101,6 +101,7 @@ class TrainingRequest(RequestModel):
     features: Annotated[list[Name], Field(min_length=1, max_length=1_000)]
     target: Name | None = None
     epsilon: Positive
+    delta: Positive | None = None
     purpose: Annotated[str, Field(max_length=500)] = ""
     wait_s: Annotated[float, Field(ge=0, le=3600)] | None = None
 

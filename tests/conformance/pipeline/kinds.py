@@ -15,7 +15,7 @@ import pandas as pd
 
 import tacit
 from tacit import pipeline
-from tacit.learn import LinearRegression
+from tacit.learn import LinearRegression, PrivateSearch
 from tacit.ledger import Budget
 from tacit.pipeline import Released, ReleaseOptions, ReleasePlan
 from tacit.query import PlanSettings, QuerySpec, Target
@@ -89,6 +89,12 @@ def training(curator: tacit.Curator, analyst: str | None = None) -> Prepared:
     return Prepared(made.prepared.statistic, made.prepared.budget)
 
 
+def search(curator: tacit.Curator, analyst: str | None = None) -> Prepared:
+    asked = PrivateSearch(LinearRegression(), {"fit_intercept": [True, False]}, mean_runs=2)
+    made = curator.prepare_training("visits", asked, ["sex"], "age", EPSILON, analyst=analyst)
+    return Prepared(made.prepared.statistic, made.prepared.budget)
+
+
 KINDS: dict[str, Prepare] = {
     "query": _query("SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex"),
     "query with selected keys": _query("SELECT town, COUNT(*) AS n FROM visits GROUP BY town"),
@@ -99,6 +105,7 @@ KINDS: dict[str, Prepare] = {
     "top k": _statistic(tacit.stats.top_k, "town", k=2),
     "workload": workload,
     "training": training,
+    "search": search,
     "row count": row_count,
 }
 

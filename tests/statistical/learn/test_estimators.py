@@ -30,6 +30,10 @@ REACH = 4096
 """The steps of half of the bounds (-1, 1)."""
 
 
+SCALES = (6, 6 * REACH, 6 * REACH, 3 * REACH**2, 6 * (REACH**2 // 2))
+"""Of the noise of rows, x, y, x y and centred squares of x in a regression of epsilon 1: the products weigh 2 of 6."""
+
+
 class ManyTimes:
     """The rows of a statistic, with each exact sum repeated, so that one measurement draws its noise many times."""
 
@@ -76,9 +80,7 @@ def check_noise(model: PrivateEstimator, scales: Sequence[float]) -> None:
     ids=["one row", "three rows", "replaced"],
 )
 def test_moments_of_a_regression_have_the_noise_of_their_share(stated: dict[str, Any], factor: int) -> None:
-    scale = 5 * factor / 0.01  # five sums share epsilon
-    reaches = [1, REACH, REACH, REACH**2, REACH**2 // 2]  # rows, x, y, x y, centred squares of x
-    check_noise(regression(epsilon=0.01, **stated), [scale * reach for reach in reaches])
+    check_noise(regression(epsilon=0.01, **stated), [factor / 0.01 * scale for scale in SCALES])
 
 
 def test_tables_of_naive_bayes_have_the_noise_of_their_share() -> None:
@@ -87,9 +89,7 @@ def test_tables_of_naive_bayes_have_the_noise_of_their_share() -> None:
 
 def test_half_the_noise_is_noticed() -> None:
     with pytest.raises(Refuted):
-        check_noise(
-            regression(epsilon=0.02), [5 / 0.01 * reach for reach in (1, REACH, REACH, REACH**2, REACH**2 // 2)]
-        )
+        check_noise(regression(epsilon=0.02), [scale / 0.01 for scale in SCALES])
     with pytest.raises(Refuted):
         check_noise(bayes(epsilon=0.02), [3 / 0.01 * reach for reach in (1, REACH, REACH**2 // 2)])
 

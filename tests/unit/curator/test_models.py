@@ -14,7 +14,14 @@ import pytest
 import tacit
 from tacit.curator import models
 from tacit.curator.models import ModelStore, estimator_of
-from tacit.learn import GaussianNB, LinearRegression, StandardScaler
+from tacit.learn import (
+    GaussianNB,
+    HistGradientBoostingClassifier,
+    KBinsDiscretizer,
+    LinearRegression,
+    LogisticRegression,
+    StandardScaler,
+)
 from tacit.privacy.errors import (
     BudgetExceeded,
     InvalidInput,
@@ -68,6 +75,39 @@ def test_a_training_returns_a_fitted_copy_and_charges_its_epsilon(curator: tacit
     assert fitted.cost.epsilon == spent(curator) == pytest.approx(0.5)
     assert curator.train("visits", given, COLUMNS, "costs", epsilon=0.25).cost.epsilon == pytest.approx(0.25)
     assert fitted.predict(pd.DataFrame({"age": [20, 80], "sex": ["F", "M"]})).shape == (2,)
+
+
+def test_a_training_takes_the_delta_that_is_stated_and_a_small_share_otherwise(curator: tacit.Curator) -> None:
+    def planned(**stated: Any) -> Any:
+        estimator = LogisticRegression(max_iter=50, **stated.pop("own", {}))
+        return curator.prepare_training("visits", estimator, ["age"], "ill", 1.0, **stated).preview()
+
+    for quote in (planned(delta=1e-9), planned(own={"delta": 1e-9})):
+        assert quote.delta == 1e-9
+        assert 0.999 < quote.epsilon <= 1.0
+        assert "Gaussian" in quote.lines[0]
+    assert 0 < planned().delta < 1e-10
+    fitted = curator.train("visits", LogisticRegression(max_iter=50), ["age"], "ill", 1.0, delta=1e-9)
+    assert fitted.cost.delta == fitted.to_document()["parameters"]["delta"] == 1e-9
+    with pytest.raises(InvalidInput, match="delta"):
+        planned(delta=1.5)
+
+
+def test_bins_of_equal_width_need_no_training(curator: tacit.Curator) -> None:
+    with pytest.raises(InvalidInput, match="equal width"):
+        curator.train("visits", KBinsDiscretizer(strategy="uniform"), ["age"], None, 1.0)
+    assert spent(curator) == 0
+
+
+def test_work_on_rows_in_each_round_is_part_of_the_time_class(curator: tacit.Curator) -> None:
+    def steps(estimator: Any, rows: int) -> int:
+        asked = curator.prepare_training("visits", estimator.set_params(rows_per_unit=rows), ["age"], "ill", 1.0)
+        return asked.prepared.statistic.work.unit_steps
+
+    for make in (LogisticRegression, HistGradientBoostingClassifier):
+        few, many = (steps(make(max_iter=rounds), 1) for rounds in (10, 110))
+        assert 100 <= many - few <= 1000
+        assert steps(make(max_iter=110), 50) - steps(make(max_iter=10), 50) == 50 * (many - few)
 
 
 def test_a_kept_model_predicts_after_the_table_was_removed(curator: tacit.Curator) -> None:

@@ -7,11 +7,13 @@ import json
 import time
 from collections.abc import Iterator
 from itertools import count, product
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from tacit import learn
+from tacit.curator import models
 from tacit.curator.models import NOT_STATED
 from tacit.learn.estimators.base import from_document
 from tests.unit.server import clinic
@@ -106,6 +108,41 @@ def test_the_same_training_of_another_analyst_is_a_model_of_their_own(place: Cli
     assert place.call("analyst", "GET", f"/v1/models/{second['model']['id']}").json()["analyst"] == "analyst"
 
 
+def test_the_file_of_a_hidden_model_is_not_read(place: Clinic, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    contents = models._contents
+
+    def recorded(path: Path) -> Any:
+        read.append(path.stem)
+        return contents(path)
+
+    monkeypatch.setattr(models, "_contents", recorded)
+    place.call("analyst", "GET", "/v1/models")  # from now on the facts of all models are known
+    for method, path, options in (
+        ("GET", "/v1/models/{}", {}),
+        ("DELETE", "/v1/models/{}", {}),
+        ("POST", "/v1/models/{}/predictions", {"json": {"columns": {"sex": ["F"]}}}),
+    ):
+        work = []
+        for name in (model, "0" * len(model)):
+            read.clear()
+            assert place.call("analyst", method, path.format(name), **options).status_code == 404
+            work.append(len(read))
+        assert work == [0, 0]
+    assert place.call(WHO, "GET", f"/v1/models/{model}").status_code == 200
+    assert read == [model]
+
+
+def test_a_training_takes_the_delta_that_is_stated(place: Clinic) -> None:
+    stated = {"parameters": {"rows_per_unit": 2, "max_iter": 50, "classes": ["F", "M"]}, "features": ["age"]}
+    asked = training(estimator="LogisticRegression", target="sex", **stated)
+    quote = place.call(WHO, "POST", "/v1/models/preview", json={**asked, "delta": 1e-9}).json()
+    assert quote["cost"]["delta"] == 1e-9
+    assert "Gaussian" in quote["lines"][0]["text"]
+    wrong = place.call(WHO, "POST", "/v1/models/preview", json={**asked, "delta": 2})
+    assert (wrong.status_code, "delta" in wrong.json()["error"]["message"]) == (400, True)
+
+
 def test_a_deleted_model_is_gone_and_the_deletion_is_on_record(place: Clinic) -> None:
     made = place.call(WHO, "POST", "/v1/models", json=training()).json()["model"]["id"]
     assert place.call(WHO, "DELETE", f"/v1/models/{made}").status_code == 403
@@ -121,7 +158,7 @@ REFUSED: Final[dict[str, tuple[dict[str, Any], int, str]]] = {
     "a budget": ({"parameters": {"budget": 3}}, 400, "budget is no parameter"),
     "a delta": ({"parameters": {"delta": 0.5}}, 400, "delta is no parameter"),
     "an epsilon of the estimator": ({"parameters": {"epsilon": 9}}, 400, "epsilon is no parameter"),
-    "a search": ({"estimator": "PrivateSearch"}, 404, "there is no estimator PrivateSearch"),
+    "a search": ({"estimator": "PrivateSearch"}, 404, "PrivateSearch is trained in the curator's process alone"),
     "a huge number": ({"estimator": "KMeans", "parameters": {"n_clusters": 10**30}}, 400, "1,000 at most"),
     "an unknown column": ({"features": ["height"]}, 404, "height"),
     "a column twice": ({"features": ["sex", "sex"]}, 400, "once"),

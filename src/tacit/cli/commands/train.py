@@ -36,6 +36,7 @@ WORD: Final = re.compile(r"[A-Za-z_]\w*")
 @click.option("--features", required=True, metavar="A,B", help="The columns that the model predicts from.")
 @click.option("--target", metavar="COLUMN", help="The column that the model predicts, if it predicts one.")
 @click.option("--epsilon", type=float, required=True, help="Privacy cost of the training.")
+@click.option("--delta", type=float, help="What the training takes of the delta, for Gaussian noise.")
 @click.option(
     "--set",
     "parameters",
@@ -60,6 +61,7 @@ def command(
     features: str,
     target: str | None,
     epsilon: float,
+    delta: float | None,
     parameters: tuple[str, ...],
     preview: bool,
     analyst: str | None,
@@ -80,7 +82,7 @@ def command(
     from tacit.cli.output import progress_bar
 
     columns = [name.strip() for name in features.split(",") if name.strip()]
-    typed = TrainingSpec(table, estimator, columns, target, epsilon, _parameters(parameters))
+    typed = TrainingSpec(table, estimator, columns, target, epsilon, delta, _parameters(parameters))
     with reporting_no_charge(), _open(folder, server, analyst, typed) as at:
         if preview:
             _show_preview(screen, at.preview())
@@ -164,6 +166,7 @@ class TrainingSpec:
     features: list[str]
     target: str | None
     epsilon: float
+    delta: float | None
     parameters: dict[str, Any]
 
 
@@ -181,7 +184,10 @@ class _FolderTraining:
         spec = self.spec
         estimator = estimator_of(spec.estimator, spec.parameters)
         return self.curator.prepare_training(
-            spec.table, estimator, spec.features, spec.target, spec.epsilon, analyst=self.analyst, **run
+            *(spec.table, estimator, spec.features, spec.target, spec.epsilon),
+            delta=spec.delta,
+            analyst=self.analyst,
+            **run,
         )
 
     def preview(self) -> StatisticPreview:

@@ -19,6 +19,8 @@ import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple, Self, Unpack
 
 import numpy as np
@@ -32,18 +34,27 @@ from tacit.accounting.conversions import Cost
 from tacit.learn.estimators.documents import FORMAT, decode, decode_features, encode, encode_features
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, plan_of
 from tacit.ledger import Budget
+from tacit.ledger.accounts import DELTA_SHARE
+from tacit.measuring.allocation import Allocation
 from tacit.privacy.errors import EmptyInput, InvalidInput, NotBounded, NotFinite, OutOfRange, UnknownName, WrongType
+from tacit.privacy.numbers import failure_probability, rounded_up
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
 from tacit.stats.array_sums import ArrayColumn, name_of
 from tacit.stats.column_reader import MODULES
 from tacit.stats.preparation import CommonOptions, RegisteredTable, StatisticInputs
 from tacit.stats.releases import PreparedStatistic, prepare
-from tacit.stats.rows import ColumnSteps, Cut
+from tacit.stats.rows import ColumnSteps, Cut, RowMatrix
 from tacit.stats.stated_kinds import LEARN, kind_of_bounds, kind_of_keys
 
 TARGET: Final = "target"
 """The name of y where it has none of its own."""
+
+MANY_FITS: Final = tuple(
+    f"sklearn.{name}"
+    for name in ("calibration", "ensemble", "feature_selection", "model_selection", "multiclass", "multioutput")
+)
+"""Modules of scikit-learn that fit copies of an estimator on the same rows."""
 
 NOT_WRITTEN: Final = ("answer_", "cost_", "features_")
 """Fitted attributes that a document holds in other forms, or not at all."""
@@ -58,6 +69,10 @@ class WrongFeatures(WrongType, ValueError):
     """X or y has the wrong shape; also a ValueError, as scikit-learn's contract asks."""
 
 
+class MissingTarget(NotFinite, ValueError):
+    """y has missing values; also a ValueError, as scikit-learn's contract asks."""
+
+
 class ModelColumns(NamedTuple):
     """The names of the columns of a model, by which its plan asks `StatisticInputs` for them."""
 
@@ -65,16 +80,33 @@ class ModelColumns(NamedTuple):
     target: str | None
 
 
+class FitInputs(StatisticInputs):
+    """The inputs of a fit, which may take a stated delta of its budget."""
+
+    def __init__(self, *given: Any, delta: float | None) -> None:
+        self._delta = delta
+        super().__init__(*given)
+
+    @property
+    def allocation(self) -> Allocation:
+        """What the estimator may spend: all, less the share that learns its bounds."""
+        found = super().allocation
+        return found if self._delta is None else replace(found, delta=self._delta)
+
+
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator whose fit is charged to a budget.
 
-    Parameters of all estimators: `epsilon` (what a fit costs), `delta` (of the fit's own budget; a shared budget has
-    its own), `budget`, `bounds` (of numeric features: one pair, a mapping from names to pairs, or "learn"),
-    `categories` (a mapping from names to lists of values), `rows_per_unit` (how many rows of a unit are counted).
+    Parameters of all estimators: `epsilon` and `delta` (what a fit costs; without `delta` it has Laplace noise, or
+    Gaussian noise for a small share of the delta of `budget`), `budget`, `bounds` (of numeric features: one pair, a
+    mapping from names to pairs, or "learn"), `categories` (a mapping from names to lists of values), `rows_per_unit`
+    (how many rows of a unit are counted).
     """
 
     needs_target: ClassVar[bool] = False
     """Whether y is needed; classifiers and regressors need it."""
+    is_for_servers: ClassVar[bool] = True
+    """Whether a server may train it: its running time tells no more than the time class of its plan."""
 
     epsilon: Any
     delta: Any
@@ -99,12 +131,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def prepare(self, X: Any, y: Any = None, *, unit: Any = None) -> PreparedStatistic:
         """Return the planned fit: `preview()` is what it costs, `release()` charges it. Nothing is charged here."""
         columns = columns_of(X)
-        if self.budget is not None and self.delta is not None:
-            raise InvalidInput("a budget has its own delta; leave delta= out", name="delta")
         options: dict[str, Any] = {"budget": self.budget, "unit": unit, "kind": self._declared_kinds(columns)}
         if self.budget is None:
             _refuse_inside_a_search()
-            options["budget"] = Budget(self.epsilon, 0.0 if self.delta is None else self.delta)
+            options["budget"] = self._own_budget()
         length = len(next(iter(columns.values())))
         if not length:
             raise WrongFeatures("Found array with 0 sample(s), and a minimum of 1 is required", name="X")
@@ -118,7 +148,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             columns[target] = self._checked_target(_one_column(y), length)
             if (kind := self._kind_of_target) is not None:
                 options["kind"][target] = kind
-        return self._prepare(columns, target, options)
+        return self._prepare(columns, target, options, self._stated_delta)
 
     def fit_table(
         self,
@@ -139,8 +169,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         **options: Unpack[CommonOptions],
     ) -> PreparedStatistic:
         """Return the planned fit on columns of a registered table; nothing is read or charged."""
-        if self.budget is not None or self.delta is not None:
-            raise InvalidInput("a registered table is paid from its own budget; leave budget= and delta= out")
+        if self.budget is not None:
+            raise InvalidInput("a registered table is paid from its own budget; leave budget= out", name="budget")
         if isinstance(features, str) or not len(features):
             raise WrongType("features is a list of columns of the table", name="features", value=features)
         if self.needs_target != (target is not None):
@@ -150,29 +180,44 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             raise InvalidInput("each column is a feature once, and the target is none of them", name="features")
         if target is not None:
             columns[target] = table[target]
-        return self._prepare(columns, target, dict(options))
+        return self._prepare(columns, target, dict(options), self._stated_delta)
 
     def fit_prepared(self, prepared: PreparedStatistic, features: Sequence[str]) -> Self:
         """Charge a fit that `prepare_table` planned with these features, and return the fitted model."""
         return self._take_prepared(prepared, features, is_alone=False)
 
-    def _prepare(self, columns: Mapping[str, Any], target: str | None, options: dict[str, Any]) -> PreparedStatistic:
+    def _prepare(
+        self, columns: Mapping[str, Any], target: str | None, options: dict[str, Any], delta: float | None
+    ) -> PreparedStatistic:
+        """Return the planned fit of columns; `options` may have an epsilon or a rho in the place of the estimator's."""
         names = ModelColumns(tuple(name for name in columns if name != target), target)
         for what in ("bounds", "categories"):
             stated = getattr(self, what)
             for name in stated if isinstance(stated, Mapping) else ():
                 if name not in names.features:
                     raise InvalidInput(f"{what} names {name!r}, and there is no such feature", name=what, value=name)
-        options["epsilon"] = self.epsilon
+        if "epsilon" not in options and "rho" not in options:
+            options["epsilon"] = self.epsilon
         if self.rows_per_unit is not None:
             options["rows_per_unit"] = self.rows_per_unit
         kinds = {name: kind_of_bounds(self._stated_bounds(name)) for name in names.features}
 
         def answer() -> Answer:
-            inputs = StatisticInputs(columns, CommonOptions(**options), kinds)  # type: ignore[typeddict-item]
-            return inputs.answer(lambda given: self._plan(given, names))
+            inputs = FitInputs(columns, CommonOptions(**options), kinds, delta=delta)  # type: ignore[typeddict-item]
+            return inputs.answer(lambda given: self._plan(given, names).counted(given.allocation))
 
         return prepare(answer)
+
+    @property
+    def _stated_delta(self) -> float | None:
+        return None if self.delta is None else float(failure_probability("delta", self.delta))
+
+    def _own_budget(self) -> Budget:
+        """Return a budget that holds one fit and no more: a fit takes a share of the delta of a budget."""
+        delta = Fraction(self._stated_delta or 0) / DELTA_SHARE
+        if delta >= 1:
+            raise OutOfRange(f"delta must be below {float(DELTA_SHARE):g}", name="delta", value=self.delta)
+        return Budget(self.epsilon, rounded_up(delta))
 
     def _take_prepared(self, prepared: PreparedStatistic, names: Sequence[str] | None, *, is_alone: bool) -> Self:
         """Release a planned fit and set the fitted attributes; `is_alone` if no shared budget pays for it."""
@@ -259,7 +304,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if len(column) != length:
             raise WrongFeatures(f"X has {length:,} rows and y {len(column):,}", name="y")
         if column.missing.any():
-            raise NotFinite("y has missing values (NaN), or values of another kind than the target's", name="y")
+            raise MissingTarget("y has missing values (NaN), or values of another kind than the target's", name="y")
         return y
 
     def _encoded(self, X: Any) -> Floats:
@@ -267,8 +312,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.features_.encode(self._columns_in(X))
 
-    def _columns_in(self, X: Any) -> dict[str, Any]:
+    def _columns_in(self, X: Any) -> dict[str, Any] | RowMatrix:
         """Return the columns of X by the names of the features; raise WrongFeatures where they differ."""
+        if isinstance(X, RowMatrix):
+            return X
         columns = columns_of(X)
         names = self.features_.names
         if len(columns) != len(names):
@@ -356,10 +403,14 @@ def estimator_class(name: object) -> type[PrivateEstimator]:
     """Return an estimator of `tacit.learn` by its name, or raise UnknownName."""
     from tacit import learn
 
-    names = [one for one in learn.ESTIMATORS if issubclass(getattr(learn, one), PrivateEstimator)]
+    known = {one: getattr(learn, one) for one in learn.ESTIMATORS if issubclass(getattr(learn, one), PrivateEstimator)}
+    names = [one for one, kind in known.items() if kind.is_for_servers]
     if name not in names:
-        raise UnknownName(f"there is no estimator {name}; the estimators are {', '.join(names)}", name="estimator")
-    found: type[PrivateEstimator] = getattr(learn, str(name))
+        why = f"there is no estimator {name}"
+        if name in known:
+            why = f"{name} is trained in the curator's process alone, as its running time has to stay secret"
+        raise UnknownName(f"{why}; the estimators are {', '.join(names)}", name="estimator")
+    found: type[PrivateEstimator] = known[str(name)]
     return found
 
 
@@ -394,13 +445,14 @@ def columns_of(X: Any) -> dict[str, Any]:
 
 
 def _refuse_inside_a_search() -> None:
-    """Raise InvalidInput if the caller is a search or a cross-validation of scikit-learn."""
+    """Raise InvalidInput if the caller is a part of scikit-learn that fits several copies of an estimator."""
     frame = sys._getframe(1)
     while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith("sklearn.model_selection"):
+        if str(frame.f_globals.get("__name__")).startswith(MANY_FITS):
             raise InvalidInput(
-                "each fit of a search or a cross-validation would have a budget of its own, and nothing would add them "
-                "up; give the estimator budget=, from which every fit is paid, or use tacit.learn.PrivateSearch",
+                "each fit of a search, a cross-validation or an ensemble would have a budget of its own, and nothing "
+                "would add them up; give the estimator budget=, from which every fit is paid, or use "
+                "tacit.learn.PrivateSearch",
                 name="budget",
             )
         frame = frame.f_back  # type: ignore[assignment]

@@ -24,6 +24,7 @@ from sklearn.utils import check_random_state
 
 from tacit.learn.estimators.base import ModelColumns, PrivateEstimator
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, deviation, require_numbers
+from tacit.learn.estimators.noises import least_noises
 from tacit.measuring.allocation import Allocation, Noise
 from tacit.measuring.moments import SQUARE_STEPS
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
@@ -77,10 +78,10 @@ class Lloyd(ModelPlan):
         weights = [*([GRID_WEIGHT * sum(each)] if grid else []), *each * rounds]
         reaches = [*([1] if grid else []), *[1, *(max(1, scale.reach) for scale in scales)] * rounds]
         label = f"{len(start)} clusters of {', '.join(features.names)}"
-        return cls(label, features, tuple(map(tuple, start.tolist())), grid, allocation.noises(reaches, weights))
+        return cls(label, features, tuple(map(tuple, start.tolist())), grid, least_noises(allocation, reaches, weights))
 
     @property
-    def event(self) -> Event:
+    def noises_event(self) -> Event:
         return composed([noise.event for noise in self.noises])
 
     @property

@@ -6,49 +6,37 @@ around the noisy mean and its eigenvectors are computed (Analyze Gauss: Dwork, T
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from tacit.learn.estimators.base import ModelColumns, PrivateEstimator
-from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, lines_of, release_parts, require_numbers
+from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, SumsPlan, require_numbers
 from tacit.learn.estimators.second_moments import SecondMoments
 from tacit.measuring.allocation import Allocation
 from tacit.measuring.moments import SQUARE_STEPS
-from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy.errors import OutOfRange
-from tacit.privacy.events import Event, composed
 from tacit.privacy.numbers import whole
 from tacit.stats.preparation import StatisticInputs
-from tacit.stats.rows import Rows
 from tacit.stats.statistic import Noisy
 
 
 @dataclass(frozen=True)
-class Components(ModelPlan):
+class Components(SumsPlan):
     """Eigenvectors of a noisy covariance."""
 
-    moments: SecondMoments
+    moments: SecondMoments = field(repr=False)
     kept: int
 
     @classmethod
     def of(cls, features: Features, allocation: Allocation, kept: int) -> Components:
         """Return the plan for the first components of numeric columns."""
         moments = SecondMoments.of(require_numbers(features), allocation)
-        return cls(f"{kept} principal components of {', '.join(features.names)}", features, moments, kept)
-
-    @property
-    def event(self) -> Event:
-        return composed([part.noise.event for part in self.moments.parts])
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return lines_of(self.moments.parts)
-
-    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
-        return release_parts(self.moments.parts, rows, self.needs, source)
+        return cls(
+            f"{kept} principal components of {', '.join(features.names)}", features, moments.parts, moments, kept
+        )
 
     def value(self, noisy: Noisy) -> dict[str, Any]:
         sums, units = self.moments.matrix(noisy), self.features.units

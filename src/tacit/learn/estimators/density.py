@@ -19,17 +19,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.learn.estimators.base import ModelColumns, PrivateEstimator
-from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, deviation, require_numbers
+from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, SumsPlan, deviation, require_numbers
+from tacit.learn.estimators.noises import least_noises
 from tacit.measuring.allocation import Allocation
 from tacit.measuring.moments import SQUARE_STEPS
-from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy.errors import TooWide
-from tacit.privacy.events import Event
 from tacit.privacy.numbers import positive, whole
 from tacit.stats.cells import Partition
 from tacit.stats.preparation import StatisticInputs
-from tacit.stats.rows import Rows, Term
-from tacit.stats.statistic import Noisy, NoisySums, release_sums
+from tacit.stats.rows import Term
+from tacit.stats.statistic import Noisy, NoisySums
 
 GRID_CELLS: Final = 1024
 """The number of cells of a grid, about, where `bins` does not state it."""
@@ -43,11 +42,10 @@ CLEAR: Final = 2.0
 
 
 @dataclass(frozen=True)
-class GridCounts(ModelPlan):
+class GridCounts(SumsPlan):
     """Noisy counts of the cells of a grid, and the bandwidth with which they are smoothed."""
 
     grid: tuple[Partition, ...]
-    part: NoisySums
     bandwidth: float | None
 
     @classmethod
@@ -55,24 +53,13 @@ class GridCounts(ModelPlan):
         cls, features: Features, grid: tuple[Partition, ...], allocation: Allocation, bandwidth: float | None
     ) -> GridCounts:
         """Return the counts with their noise."""
-        (noise,) = allocation.noises([1])
+        (noise,) = least_noises(allocation, [1])
         part = NoisySums(Term(), noise, tuple(one.cut for one in grid), "rows in each cell of the grid")
-        return cls(f"density of {', '.join(features.names)}", features, grid, part, bandwidth)
-
-    @property
-    def event(self) -> Event:
-        return self.part.noise.event
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return (self.part.line,)
-
-    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
-        return release_sums([self.part], rows, self.needs, source)
+        return cls(f"density of {', '.join(features.names)}", features, (part,), grid, bandwidth)
 
     def value(self, noisy: Noisy) -> dict[str, Any]:
         counts = np.asarray(noisy[0], dtype=np.float64)
-        clear = np.where(counts > CLEAR * deviation(self.part.noise), counts, 0.0)
+        clear = np.where(counts > CLEAR * deviation(self.parts[0].noise), counts, 0.0)
         if not clear.any():
             clear = np.ones_like(counts)  # nothing stands out: the uniform density
         centres = [(one.numbers[:-1] + one.numbers[1:]) / 2 for one in self.grid]

@@ -1,62 +1,42 @@
 """Linear regression from noisy second moments.
 
 Promise: the released arrays are the noisy second moments of features and target (`second_moments`); coefficients are
-computed from them. As in AdaSSP (Wang 2018), a ridge is added so that the least eigenvalue of the covariance is not
-below the size of its noise; both are known from what was released and from the scale of the noise, so the ridge costs
-nothing, where AdaSSP pays a third of its budget for the eigenvalue.
+computed from them. As in AdaSSP (Wang 2018) they are regularised as far as the noise requires: how much follows from
+what was released and from the scale of the noise, so it costs nothing, where AdaSSP pays a third of its budget for it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+import math
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.learn.estimators.base import ModelColumns, PrivateRegressor
-from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, lines_of, release_parts, unit_of
+from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, SumsPlan, unit_of
 from tacit.learn.estimators.second_moments import SecondMoments
 from tacit.measuring.moments import SQUARE_STEPS
-from tacit.mechanisms.randomness import SYSTEM, RandomSource
-from tacit.privacy.events import Event, composed
 from tacit.stats.preparation import StatisticInputs
-from tacit.stats.rows import ColumnSteps, Rows
+from tacit.stats.rows import ColumnSteps
 from tacit.stats.statistic import Noisy
-
-RIDGE: Final = 3.0
-"""The least eigenvalue in spectral norms of the noise of the covariance. On generated rows (20,000 of 8 columns, other
-seeds than the benchmark's) R squared at epsilon 0.3 is 0.24, beside -0.14 with 1, and the same from epsilon 1 on."""
 
 
 @dataclass(frozen=True)
-class LeastSquares(ModelPlan):
+class LeastSquares(SumsPlan):
     """Coefficients from noisy second moments."""
 
-    target: ColumnSteps
-    moments: SecondMoments
+    target: ColumnSteps = field(kw_only=True)
+    moments: SecondMoments = field(repr=False)
     fit_intercept: bool
 
     @classmethod
     def of(cls, features: Features, target: ColumnSteps, inputs: StatisticInputs, fit_intercept: bool) -> LeastSquares:
         """Return the plan of a regression of a target on features."""
         moments = SecondMoments.of((*features.columns, target), inputs.allocation, target=True)
-        return cls(f"linear regression of {target.column}", features, target, moments, fit_intercept)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (*self.features.needs, self.target.column)
-
-    @property
-    def event(self) -> Event:
-        return composed([part.noise.event for part in self.moments.parts])
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return lines_of(self.moments.parts)
-
-    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
-        return release_parts(self.moments.parts, rows, self.needs, source)
+        label = f"linear regression of {target.column}"
+        return cls(label, features, moments.parts, moments, fit_intercept, target=target)
 
     def value(self, noisy: Noisy) -> dict[str, Any]:
         sums, spread = self.moments.matrix(noisy), self.moments.deviations
@@ -94,18 +74,32 @@ def regression_of(
 
 
 def _solve(sums: Floats, spread: Floats, *, fit_intercept: bool) -> tuple[Floats, float]:
-    """Return weights and intercept from sums of products of (1, x, y) and the deviations of their noise."""
+    """Return weights and intercept from sums of products of (1, x, y) and the deviations of their noise.
+
+    Features are scaled to the variance 1. Let N be the noise of their correlations K, and n that of their products c
+    with the target. K is mixed with the identity in the share E|N|^2 / |K|^2, of the least squared error (Ledoit, Wolf
+    2004); a ridge keeps its least eigenvalue above the norm of what is left of the noise; and the weights are shortened
+    by 1 - E[n K^-1 n] / (c K^-1 c), or to 0 (James, Stein 1961).
+    """
     rows = max(float(sums[0, 0]), 1.0)
     means = sums[0] / rows if fit_intercept else np.zeros(len(sums))
-    covariance = sums / rows - np.outer(means, means)
-    inner = slice(1, -1)
-    gram, products = covariance[inner, inner], covariance[inner, -1]
-    width = len(gram)
-    noise = float(np.sqrt(np.mean(np.square(spread[inner, inner])) * width)) * 2 / rows  # of a Wigner matrix
-    values, vectors = np.linalg.eigh(gram)
-    ridge = max(0.0, RIDGE * noise - float(values[0])) if noise else 0.0
-    values = np.maximum(values + ridge, np.finfo(float).eps * width)
-    weights = vectors @ ((vectors.T @ products) / values)
+    covariance, noise = sums / rows - np.outer(means, means), spread / rows
+    inner, tiny = slice(1, -1), np.finfo(float).eps
+    scales = np.sqrt(np.maximum(np.diag(covariance), np.maximum(2 * np.diag(noise), tiny)))[inner]
+    gram, gram_noise = (one[inner, inner] / np.outer(scales, scales) for one in (covariance, noise))
+    products, products_noise = (one[inner, -1] / scales for one in (covariance, noise))
+    is_noisy = (gram_noise > 0) & ~np.eye(len(gram), dtype=bool)
+    power = float(np.square(gram_noise[is_noisy]).sum())
+    share = min(1.0, power / max(float(np.square(gram[is_noisy]).sum()), tiny)) if power else 0.0
+    mixed = np.where(is_noisy, (1 - share) * gram, gram)
+    np.fill_diagonal(mixed, 1.0)
+    values, vectors = np.linalg.eigh(mixed)
+    left = 2 * (1 - share) * math.sqrt(power / len(gram))  # of a Wigner matrix
+    values = np.maximum(values + (max(0.0, left - float(values[0])) if power else 0.0), tiny * len(gram))
+    along = vectors.T @ products
+    explained, by_noise = along**2 @ (1 / values), (vectors.T**2 @ products_noise**2) @ (1 / values)
+    kept = max(0.0, 1.0 - float(by_noise / max(float(explained), tiny)))
+    weights = kept * (vectors @ (along / values)) / scales
     return weights, float(means[-1] - weights @ means[inner])
 
 

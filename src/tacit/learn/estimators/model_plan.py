@@ -2,7 +2,8 @@
 
 Promise: `measure` reads rows through `Rows` alone, and what it releases is covered by `event`, which is fixed before
 any row is read and does not depend on bounds, so that these can be learnt within the same charge. `value` is computed
-from released arrays and public facts.
+from released arrays and public facts. Gaussian noises are fixed before the run, so that all of them together are
+counted at one delta by their exact curve (`Converted`).
 
 `Features` are the public facts of a model's columns: numbers lie within bounds and are encoded as -1 to 1, categories
 are encoded one-hot.
@@ -10,31 +11,44 @@ are encoded one-hot.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.measuring.allocation import Noise
+from tacit.accounting.closed_forms import pure_epsilon
+from tacit.measuring.allocation import Allocation, Noise
 from tacit.mechanisms import Laplace
 from tacit.mechanisms.mechanism import Interval
-from tacit.mechanisms.randomness import RandomSource
+from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy.bounds import clamping_in_words
 from tacit.privacy.errors import NotFinite, WrongKind
+from tacit.privacy.events import Converted, Event, composed
 from tacit.privacy.tables import Kind
 from tacit.stats.array_sums import ArrayColumn
-from tacit.stats.learned_bounds import StatisticWithLearntBounds
-from tacit.stats.rows import ColumnSteps, Cut, Rows
+from tacit.stats.rows import ColumnSteps, Cut, RowMatrix, Rows
 from tacit.stats.statistic import Noisy, NoisySums, StatisticPlan, release_sums
 
 Floats: TypeAlias = NDArray[np.float64]
 
 LINES_MAX: Final = 12
 """The greatest number of noisy sums that a card lists."""
+
+
+class MatrixColumn:
+    """A column of private rows, as numbers or as the cells of the cut that it was read by (`Rows.matrix`)."""
+
+    def __init__(self, values: Any = None, cells: Any = None) -> None:
+        self.values, self._cells = values, cells
+
+    def cells(self, _cut: Cut) -> Any:
+        """Return the cells."""
+        return self._cells
 
 
 @dataclass(frozen=True)
@@ -80,8 +94,16 @@ class Features:
         """What 1 in each encoded column is worth: half the width of bounds, 1 for a category."""
         return np.concatenate([_per_cell(one, "unit") for one in self.columns])
 
-    def read(self, columns: Mapping[str, Any]) -> list[ArrayColumn]:
-        """Return columns of arrays as they are predicted from; raise NotFinite where a value is missing."""
+    def read(self, columns: Mapping[str, Any] | RowMatrix) -> Sequence[ArrayColumn | MatrixColumn]:
+        """Return columns as they are predicted from; raise NotFinite where a value of an array is missing."""
+        if isinstance(columns, RowMatrix):
+            steps, cells = iter(columns.steps.T), iter(columns.cells.T)
+            return [
+                MatrixColumn(cells=next(cells))
+                if isinstance(one, Cut)
+                else MatrixColumn(values=next(steps) * float(one.step) + one.centre)
+                for one in self.columns
+            ]
         found = []
         for one, kind in zip(self.columns, self.kinds, strict=True):
             column = ArrayColumn(one.column, columns[one.column], kind)
@@ -94,7 +116,7 @@ class Features:
             found.append(column)
         return found
 
-    def encode(self, columns: Mapping[str, Any]) -> Floats:
+    def encode(self, columns: Mapping[str, Any] | RowMatrix) -> Floats:
         """Return rows as numbers: clamped to bounds and scaled to -1 to 1; categories one-hot, unlisted ones as 0."""
         parts: list[Floats] = []
         for one, column in zip(self.columns, self.read(columns), strict=True):
@@ -131,6 +153,25 @@ class ModelPlan(StatisticPlan):
     """The plan of a model; subclasses add their public parameters and noises as fields."""
 
     features: Features
+    target: Cut | ColumnSteps | None = field(default=None, kw_only=True)
+    """The classes, or the target of a regression; estimators of features alone have none."""
+    delta: float | None = field(default=None, kw_only=True)
+    """The delta at which Gaussian noises are counted; None for Laplace noise, and for a rho."""
+
+    @property
+    @abstractmethod
+    def noises_event(self) -> Event:
+        """The event of all noises."""
+
+    @property
+    def event(self) -> Event:
+        return self.noises_event if self.delta is None else Converted(self.noises_event, self.delta)
+
+    def counted(self, allocation: Allocation) -> Self:
+        """Return the plan with the delta of the allocation that its noises were made from, where they need one."""
+        if allocation.epsilon is None or math.isfinite(pure_epsilon(self.noises_event)):
+            return self
+        return replace(self, delta=allocation.delta)
 
     @abstractmethod
     def value(self, noisy: Noisy) -> dict[str, Any]:
@@ -142,7 +183,7 @@ class ModelPlan(StatisticPlan):
     @property
     def needs(self) -> tuple[str, ...]:
         """The columns in which a row needs a value to be counted."""
-        return self.features.needs
+        return (*self.features.needs, *([] if self.target is None else [self.target.column]))
 
     @property
     def coverage(self) -> tuple[str, ...]:
@@ -154,27 +195,38 @@ class ModelPlan(StatisticPlan):
         )
 
 
+@dataclass(frozen=True)
+class SumsPlan(ModelPlan):
+    """The plan of a model that is computed from noisy sums, none of which depends on another."""
+
+    parts: tuple[NoisySums, ...]
+
+    @property
+    def noises_event(self) -> Event:
+        return composed([part.noise.event for part in self.parts])
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return noisy sums in words, the first few of many."""
+        lines = tuple(part.line for part in self.parts)
+        if len(lines) <= LINES_MAX:
+            return lines
+        return (*lines[:LINES_MAX], f"{len(lines) - LINES_MAX:,} more sums, of products or by other cells, likewise")
+
+    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
+        """Return noisy sums in the order of `parts`; those by equal cells that follow one another are one statement."""
+        found: list[NDArray[Any]] = []
+        for _, group in groupby(self.parts, key=lambda part: part.by):
+            found += release_sums(list(group), rows, self.needs, source)
+        return tuple(found)
+
+
 def plan_of(plan: StatisticPlan) -> ModelPlan:
-    """Return the plan of the model itself, within bounds that were learnt, if any were."""
-    found = plan.plan if isinstance(plan, StatisticWithLearntBounds) else plan
-    assert isinstance(found, ModelPlan)
+    """Return the plan of the model itself, within bounds that were learnt and of what was selected, if any were."""
+    found: Any = plan
+    while not isinstance(found, ModelPlan):
+        found = found.plan  # of learnt bounds, or of a search
     return found
-
-
-def release_parts(parts: Sequence[NoisySums], rows: Rows, needs: Sequence[str], source: RandomSource) -> Noisy:
-    """Return noisy sums in the order of `parts`; those by the same cells that follow one another are one statement."""
-    found: list[NDArray[Any]] = []
-    for _, group in groupby(parts, key=lambda part: part.by):
-        found += release_sums(list(group), rows, needs, source)
-    return tuple(found)
-
-
-def lines_of(parts: Sequence[NoisySums]) -> tuple[str, ...]:
-    """Return noisy sums in words, the first few of many."""
-    lines = tuple(part.line for part in parts)
-    if len(lines) <= LINES_MAX:
-        return lines
-    return (*lines[:LINES_MAX], f"{len(lines) - LINES_MAX:,} more sums, of products or by other cells, likewise")
 
 
 def deviation(noise: Noise) -> float:

@@ -8,71 +8,54 @@ each number (sums, squares), one for each categorical feature. Probabilities are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.learn.estimators.base import ModelColumns, PrivateClassifier
-from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, deviation, lines_of, release_parts, unit_of
+from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, SumsPlan, deviation, unit_of
+from tacit.learn.estimators.noises import least_noises
 from tacit.measuring.allocation import Allocation
 from tacit.measuring.moments import SQUARE_STEPS
-from tacit.mechanisms.randomness import SYSTEM, RandomSource
-from tacit.privacy.events import Event, composed
 from tacit.privacy.numbers import positive
 from tacit.stats.moments import label_of, square
 from tacit.stats.preparation import StatisticInputs
-from tacit.stats.rows import ColumnSteps, Cut, Rows, Term, require_few_cells
+from tacit.stats.rows import ColumnSteps, Cut, Term, require_few_cells
 from tacit.stats.statistic import Noisy, NoisySums
 
 
 @dataclass(frozen=True)
-class ClassTables(ModelPlan):
+class ClassTables(SumsPlan):
     """Tables by class: counts, and for each feature sums and squares, or counts of its categories."""
 
-    classes: Cut
-    parts: tuple[NoisySums, ...]
+    target: Cut = field(kw_only=True)
     alpha: float
     """Rows that each category has in each class beside those counted (Laplace smoothing)."""
 
     @classmethod
-    def of(cls, features: Features, classes: Cut, allocation: Allocation, alpha: float) -> ClassTables:
+    def of(cls, features: Features, target: Cut, allocation: Allocation, alpha: float) -> ClassTables:
         """Return the tables with their noise."""
-        made: list[tuple[Term, tuple[Cut, ...]]] = [(Term(), (classes,))]
+        made: list[tuple[Term, tuple[Cut, ...]]] = [(Term(), (target,))]
         for one in features.columns:
             if isinstance(one, Cut):
-                made.append((Term(), (classes, one)))
+                made.append((Term(), (target, one)))
             else:
-                made += [(Term((one,)), (classes,)), (square(one), (classes,))]
+                made += [(Term((one,)), (target,)), (square(one), (target,))]
         for _, by in made:
             require_few_cells(by)
         made.sort(key=lambda item: len(item[1]))  # tables by class alone are one statement
-        noises = allocation.noises([term.reach for term, _ in made])
+        noises = least_noises(allocation, [term.reach for term, _ in made])
         parts = tuple(
             NoisySums(term, noise, by, f"{label_of(term)} by {' and '.join(cut.column for cut in by)}")
             for (term, by), noise in zip(made, noises, strict=True)
         )
-        return cls(f"naive Bayes model of {classes.column}", features, classes, parts, alpha)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (*self.features.needs, self.classes.column)
+        return cls(f"naive Bayes model of {target.column}", features, parts, alpha, target=target)
 
     @property
     def coverage(self) -> tuple[str, ...]:
-        return (*super().coverage, *filter(None, [self.classes.coverage]))
-
-    @property
-    def event(self) -> Event:
-        return composed([part.noise.event for part in self.parts])
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return lines_of(self.parts)
-
-    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
-        return release_parts(self.parts, rows, self.needs, source)
+        return (*super().coverage, *filter(None, [self.target.coverage]))
 
     def value(self, noisy: Noisy) -> dict[str, Any]:
         counts = np.asarray(noisy[0], dtype=np.float64)
@@ -85,7 +68,7 @@ class ClassTables(ModelPlan):
             whole = np.asarray(squares, dtype=np.float64) + part.term.offset * rows
             moments.append(moments_by_class(one, rows, np.asarray(sums), whole, deviation(part.noise)))
         shares = [log_shares(np.asarray(found), self.alpha) for _, found in tables]
-        return naive_bayes_of(np.array(self.classes.values), counts, moments, shares)
+        return naive_bayes_of(np.array(self.target.values), counts, moments, shares)
 
 
 def naive_bayes_of(

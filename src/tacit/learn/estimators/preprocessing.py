@@ -17,7 +17,8 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from tacit.learn.estimators.base import ModelColumns, PrivateEstimator
-from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, lines_of, release_parts, require_numbers
+from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, SumsPlan, require_numbers
+from tacit.learn.estimators.noises import least_noises
 from tacit.measuring.allocation import Allocation
 from tacit.measuring.moments import FUNCTIONS, SQUARE_STEPS
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
@@ -39,10 +40,8 @@ QUANTILE_CELLS: Final = 1024
 
 
 @dataclass(frozen=True)
-class ColumnMoments(ModelPlan):
+class ColumnMoments(SumsPlan):
     """The number of rows, and mean and variance of each column."""
-
-    parts: tuple[NoisySums, ...]
 
     @classmethod
     def of(cls, features: Features, allocation: Allocation) -> ColumnMoments:
@@ -50,20 +49,9 @@ class ColumnMoments(ModelPlan):
         scales = require_numbers(features)
         rows, total, squares = SPREAD_WEIGHTS
         terms = [Term(), *(term for scale in scales for term in (Term((scale,)), square(scale)))]
-        noises = allocation.noises([term.reach for term in terms], [rows, *[total, squares] * len(scales)])
+        noises = least_noises(allocation, [term.reach for term in terms], [rows, *[total, squares] * len(scales)])
         parts = tuple(NoisySums(term, noise, (), label_of(term)) for term, noise in zip(terms, noises, strict=True))
         return cls(f"mean and variance of {', '.join(features.names)}", features, parts)
-
-    @property
-    def event(self) -> Event:
-        return composed([part.noise.event for part in self.parts])
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return lines_of(self.parts)
-
-    def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:
-        return release_parts(self.parts, rows, self.needs, source)
 
     def value(self, noisy: Noisy) -> dict[str, Any]:
         count, *sums = (np.asarray(one, dtype=np.float64) for one in noisy)
@@ -142,8 +130,11 @@ class BinEdges(ModelPlan):
     bins: int
 
     @property
-    def event(self) -> Event:
+    def noises_event(self) -> Event:
         return composed([one.event for one in self.quantiles])
+
+    def counted(self, allocation: Allocation) -> Self:
+        return super().counted(allocation) if self.quantiles else self
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -212,13 +203,19 @@ class KBinsDiscretizer(TransformerMixin, PrivateEstimator):  # type: ignore[misc
             for name in columns.features
         ]
         levels = [len(level_sizes(one.count)) for one in cells]
-        noises = iter(inputs.allocation.noises([1] * sum(levels)))
+        noises = iter(least_noises(inputs.allocation, [1] * sum(levels)))
         trees = [NoisyTree(one, tuple(islice(noises, count))) for one, count in zip(cells, levels, strict=True)]
         quantiles = tuple(
             TreeQuantiles(f"quantiles of {tree.cells.column}", tree.cells, shares, (), is_single=False, tree=tree)
             for tree in trees
         )
         return BinEdges(label, features, quantiles, bins)
+
+    def prepare_table(self, *given: Any, **options: Any) -> PreparedStatistic:
+        """Return the planned fit on columns of a registered table; bins of equal width have none."""
+        if self.strategy == "uniform":
+            raise InvalidInput("bins of equal width follow from bounds, and nothing of a table is released for them")
+        return super().prepare_table(*given, **options)
 
     def _take_prepared(self, prepared: PreparedStatistic, names: Sequence[str] | None, *, is_alone: bool) -> Self:
         if self.strategy != "uniform":

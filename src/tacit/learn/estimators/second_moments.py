@@ -7,7 +7,7 @@ no more than one of its cells in L1 and L2. Each sum or table is one part of the
 Laplace noise, composition of rho for Gaussian noise: Bun, Steinke 2016), and no part depends on bounds.
 
 Equal parts are the joint release of the whole matrix: k sums that a row moves by at most 1 each move by k in L1 and by
-the root of k in L2, which is what k parts of epsilon, or of rho, pay for.
+the root of k in L2, which is what k parts of epsilon, or of rho, pay for. A regression divides the budget by weights.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from tacit.learn.estimators.model_plan import Floats, deviation
+from tacit.learn.estimators.noises import least_noises
 from tacit.measuring.allocation import Allocation
 from tacit.stats.moments import label_of, square
 from tacit.stats.rows import ColumnSteps, Cut, Term, require_few_cells
@@ -27,6 +28,11 @@ from tacit.stats.statistic import Noisy, NoisySums
 
 Pair: TypeAlias = tuple[int | None, int | None]
 """The places of two columns whose products are summed; None is the constant 1."""
+
+TARGET_WEIGHT: Final = 2.0
+CROSS_WEIGHT: Final = 0.6
+"""The weights of products with the target, and of products of two features, beside 1 for all other sums: a regression
+without these still predicts from each feature by itself."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,10 @@ class SecondMoments:
         made = [_sum_of(columns, pair) for pair in pairs]
         for _, by in made:
             require_few_cells(by)
-        noises = allocation.noises([term.reach for term, _ in made])
+        weights = [1.0] * len(pairs)
+        if target:
+            weights = [_weight(pair, len(columns) - 1) for pair in pairs]
+        noises = least_noises(allocation, [term.reach for term, _ in made], weights)
         parts = tuple(
             NoisySums(term, noise, by, _label(term, by)) for (term, by), noise in zip(made, noises, strict=True)
         )
@@ -89,6 +98,14 @@ class SecondMoments:
             width = one.cells if isinstance(one, Cut) else 1
             yield list(range(start, start + width))
             start += width
+
+
+def _weight(pair: Pair, target: int) -> float:
+    """Return the weight of a sum in the budget of a regression."""
+    first, second = pair
+    if first is None or first == second:
+        return 1.0
+    return TARGET_WEIGHT if target in pair else CROSS_WEIGHT
 
 
 def _sum_of(columns: Sequence[ColumnSteps | Cut], pair: Pair) -> tuple[Term, tuple[Cut, ...]]:

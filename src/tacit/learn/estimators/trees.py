@@ -1,7 +1,7 @@
 """Decision trees and forests from noisy counts by leaf and class.
 
 Promise (neighbours: one unit more or less, or one replaced, as the budget says): every released table counts each row
-in one cell, so a unit moves it by at most `rows_per_unit` in L1 and L2; tables get the noise of `round_noise`, all of
+in one cell, so a unit moves it by at most `rows_per_unit` in L1 and L2; tables get the noise of `noises`, all of
 them together for the one charge. A tree is grown level by level: for each feature one table of counts by leaf, cell of
 the feature and class, from which the splits of the level are chosen, and last one table by leaf and class. Each tree of
 a forest is grown from all rows and from a subset of the features, chosen without the rows.
@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -24,11 +24,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit.learn.estimators.base import ModelColumns, PrivateClassifier
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, deviation
-from tacit.learn.estimators.round_noise import Measurement, RoundNoises, delta_for
+from tacit.learn.estimators.noises import Measurement, RoundNoises, RoundsPlan
 from tacit.mechanisms.randomness import SYSTEM, RandomSource, words
 from tacit.mechanisms.simulation import SeededSource, mark_simulated
 from tacit.privacy.errors import TooLarge
-from tacit.privacy.events import Event
 from tacit.privacy.numbers import whole
 from tacit.stats.preparation import StatisticInputs
 from tacit.stats.rows import CELLS_IN_ALL_MAX, ColumnSteps, Cut, Rows, Split, Term, TreeCut
@@ -45,14 +44,13 @@ Splits = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class TreeTables(ModelPlan):
+class TreeTables(RoundsPlan):
     """Trees grown by noisy counts; `features` are cells alone."""
 
-    target: Cut
+    target: Cut = field(kw_only=True)
     depth: int
     subsets: tuple[tuple[int, ...], ...]
     """The features that each tree is grown from, by their place."""
-    noises: RoundNoises
 
     @classmethod
     def of(
@@ -62,14 +60,13 @@ class TreeTables(ModelPlan):
         depth: int,
         subsets: Sequence[Sequence[int]],
         inputs: StatisticInputs,
-        delta: float,
     ) -> TreeTables:
         """Return the plan of a tree for each subset of features."""
         tables = depth * sum(map(len, subsets))
         parts = [Measurement(1 - LEAVES_SHARE, tables, 1), Measurement(LEAVES_SHARE, len(subsets), 1)]
-        noises = RoundNoises.of(inputs.allocation, delta, parts, parts)
+        noises = RoundNoises.of(inputs.allocation, parts, parts)
         what = "decision tree" if len(subsets) == 1 else "random forest"
-        made = cls(f"{what} of {target.column}", features, target, depth, tuple(map(tuple, subsets)), noises)
+        made = cls(f"{what} of {target.column}", features, noises, depth, tuple(map(tuple, subsets)), target=target)
         if 2**depth * made.width * target.cells > CELLS_IN_ALL_MAX:
             raise TooLarge("the tables of the tree would have too many cells", name="max_depth", value=depth)
         return made
@@ -83,14 +80,6 @@ class TreeTables(ModelPlan):
             f"{noise_in_words(grown)}",
             f"rows by leaf and class{trees}: {noise_in_words(leaves)}",
         )
-
-    @property
-    def event(self) -> Event:
-        return self.noises.event
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (*self.features.needs, self.target.column)
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
@@ -275,7 +264,7 @@ class DecisionTreeClassifier(_TreeClassifier):
     def _plan(self, inputs: StatisticInputs, columns: ModelColumns) -> ModelPlan:
         features, target = self._cells(inputs, columns), self._class_cut(inputs, columns)
         subsets = [range(len(features.columns))]
-        return TreeTables.of(features, target, self._depth, subsets, inputs, delta_for(inputs, self.budget))
+        return TreeTables.of(features, target, self._depth, subsets, inputs)
 
 
 class RandomForestClassifier(_TreeClassifier):
@@ -319,4 +308,4 @@ class RandomForestClassifier(_TreeClassifier):
         count = len(features.columns)
         size = math.ceil(count / 2)
         subsets = [sorted(np.argsort(words(public, count, 8))[:size].tolist()) for _ in range(trees)]
-        return TreeTables.of(features, target, self._depth, subsets, inputs, delta_for(inputs, self.budget))
+        return TreeTables.of(features, target, self._depth, subsets, inputs)

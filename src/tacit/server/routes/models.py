@@ -14,7 +14,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from tacit.curator.models import KeptModel, PreparedTraining, estimator_of, no_model
-from tacit.privacy.errors import TooLarge, UnknownName
+from tacit.privacy.errors import TooLarge
 from tacit.server.access import Action, Resource
 from tacit.server.access.audit import DONE
 from tacit.server.context import Caller, CallerDep
@@ -139,6 +139,7 @@ def _prepare(caller: Caller, training: TrainingRequest, key: str | None, action:
         training.features,
         training.target,
         training.epsilon,
+        delta=training.delta,
         analyst=caller.payer([table.dataset]),
         key=ledger_key(caller, key),
         purpose=training.purpose,
@@ -151,14 +152,15 @@ def _decoded(values: dict[str, Any], size_max: int) -> dict[str, Any]:
 
 
 def _found(caller: Caller, model: str, action: Action) -> KeptModel:
-    """Return a model that the caller may read; raise the same error for a hidden as for an absent one."""
+    """Return a model that the caller may read; raise the same error, after the same reads, for a hidden one.
+
+    The facts of all models are looked at, and the file of this one is not read before the caller may see it.
+    """
     caller.require_somewhere(Action.RELEASE_READ)
-    try:
-        found = caller.server.curator.models.get(model)
-    except UnknownName:
-        found = None
-    if found is None or not _sees(caller, found):
-        caller.record(action, Resource() if found is None else _resource(found))
+    found = {one.id: one for one in caller.server.curator.models.all()}.get(model)
+    resource = Resource() if found is None else _resource(found)
+    if not caller.may(Action.RELEASE_READ, resource) or found is None:
+        caller.record(action, resource)
         raise no_model(model)
     return found
 

@@ -98,6 +98,19 @@ def test_the_preview_is_what_is_charged_and_at_most_what_was_asked(name: str, de
 
 
 @every_estimator
+def test_a_fit_takes_the_delta_that_is_stated_or_none(name: str) -> None:
+    example = EXAMPLES[name]
+    for budget in (None, tacit.Budget(1.0, 1e-3)):
+        quote = example.estimator(epsilon=1.0, delta=1e-5, budget=budget).prepare(example.X, example.y).preview()
+        assert 0.9999 < quote.epsilon <= 1.0
+        assert quote.delta in (0.0, 1e-5)
+        assert quote.fits
+    for wrong in (-1, 0, 0.2, 1, "1e-5"):
+        with pytest.raises(InvalidInput):
+            example.estimator(epsilon=1.0, delta=wrong).prepare(example.X, example.y)
+
+
+@every_estimator
 def test_bounds_are_learnt_within_the_charge(name: str) -> None:
     example = EXAMPLES[name]
     if "bounds" not in example.stated:

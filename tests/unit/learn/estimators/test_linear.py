@@ -184,7 +184,7 @@ BAD: dict[str, tuple[dict[str, Any], Any, Any, type[Exception]]] = {
     "unknown name in categories": ({"categories": {"ward": ["a"]}}, NUMBERS, COST, InvalidInput),
     "categories as a list": ({"categories": ["ward"]}, NUMBERS, COST, WrongType),
     "epsilon of 0": ({"epsilon": 0}, NUMBERS, COST, InvalidInput),
-    "delta beside a budget": ({"delta": 1e-5}, NUMBERS, COST, InvalidInput),
+    "a delta of 2": ({"delta": 2}, NUMBERS, COST, InvalidInput),
     "texts": ({"bounds": (0, 1)}, np.array([["a"], ["b"]]), [1.0, 2.0], NotBounded),
     "masked rows": ({"bounds": (0, 1)}, np.ma.masked_array([[1.0], [2.0]], [[True], [False]]), [1, 2], InvalidInput),
 }
