@@ -1,4 +1,4 @@
-"""Private learning: steps of training beside plain torch and Opacus, estimators beside their peers, and PATE.
+"""Private learning: steps of training beside plain torch and Opacus, estimators beside peers, PATE, randomised labels.
 
 Estimators and PATE read MNIST and Adult from the folder TACIT_DATA; without it only what is generated is measured.
 """
