@@ -8,6 +8,8 @@
     PrivateSearch                                                   private selection of hyper-parameters
     PATE, PrivatePrediction, SanitisedReport                        students of private teachers, and their report
     LNMax, GNMax, ConfidentGNMax, InteractiveGNMax                  how votes of teachers are aggregated
+    subgroup_report, SubgroupReport, SubgroupWarning                what privacy costs each group of people
+    EarlyStopping, normalize_weights, drop_rare_features, share_largest   defences that promise nothing
 
 PyTorch and scikit-learn come with the extra `learn` (`pip install 'tacit[learn]'`); they are imported when a name that
 needs them is first used.
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tacit.privacy.extras import import_extra
 
 if TYPE_CHECKING:
+    from tacit.learn.defences import EarlyStopping, drop_rare_features, normalize_weights, share_largest
     from tacit.learn.dpsgd.private_training import PrivateTraining
     from tacit.learn.dpsgd.schedule import AdaptiveClip
     from tacit.learn.dpsgd.training import make_private, resume
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from tacit.learn.pate.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
     from tacit.learn.pate.report import SanitisedReport
     from tacit.learn.pate.student import PATE, PrivatePrediction
+    from tacit.learn.subgroups import SubgroupReport, SubgroupWarning, subgroup_report
 
 __all__ = [
     "PATE",
@@ -42,6 +46,7 @@ __all__ = [
     "CategoricalNB",
     "ConfidentGNMax",
     "DecisionTreeClassifier",
+    "EarlyStopping",
     "GNMax",
     "GaussianNB",
     "HistGradientBoostingClassifier",
@@ -58,11 +63,18 @@ __all__ = [
     "RandomForestClassifier",
     "SanitisedReport",
     "StandardScaler",
+    "SubgroupReport",
+    "SubgroupWarning",
+    "drop_rare_features",
     "make_private",
+    "normalize_weights",
     "resume",
+    "share_largest",
+    "subgroup_report",
 ]
 
 _HOMES: Final = {
+    "tacit.learn.defences": ("EarlyStopping", "drop_rare_features", "normalize_weights", "share_largest"),
     "tacit.learn.dpsgd.private_training": ("PrivateTraining",),
     "tacit.learn.dpsgd.schedule": ("AdaptiveClip",),
     "tacit.learn.dpsgd.training": ("make_private", "resume"),
@@ -79,6 +91,7 @@ _HOMES: Final = {
     "tacit.learn.pate.aggregators": ("ConfidentGNMax", "GNMax", "InteractiveGNMax", "LNMax"),
     "tacit.learn.pate.report": ("SanitisedReport",),
     "tacit.learn.pate.student": ("PATE", "PrivatePrediction"),
+    "tacit.learn.subgroups": ("SubgroupReport", "SubgroupWarning", "subgroup_report"),
 }
 
 ESTIMATORS: Final = tuple(
