@@ -119,10 +119,10 @@ def share_largest(gradients: Iterable[Tensor], share: float) -> list[Tensor]:
     if part > 1:
         raise OutOfRange(f"share must be at most 1, and is {part:g}", name="share", value=share)
     flat = torch.cat([one.detach().flatten() for one in given])
-    largest = flat.abs().topk(math.ceil(part * len(flat))).indices
+    largest = flat.abs().topk(math.ceil(part * len(flat)), sorted=False).indices
     shared = torch.zeros_like(flat)
     shared[largest] = flat[largest]
-    pieces = shared.split([one.numel() for one in given])
+    pieces = torch.split(shared, [one.numel() for one in given])
     return [piece.reshape(one.shape) for piece, one in zip(pieces, given, strict=True)]
 
 

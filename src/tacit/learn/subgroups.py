@@ -181,7 +181,7 @@ def _masks(groups: Any, rows: int) -> dict[tuple[str, str], Mask]:
         columns = {str(getattr(groups, "name", None) or "group"): groups}
     if not columns:
         raise EmptyInput("groups names no attribute", name="groups")
-    masks = {}
+    masks: dict[tuple[str, str], Mask] = {}
     for attribute, values in columns.items():
         labels = np.array([str(one) for one in _column("groups", values)])
         if len(labels) != rows:
