@@ -1,6 +1,6 @@
-"""Private learning: steps of training beside plain torch and Opacus, estimators beside their peers, and PATE.
+"""Private learning: steps of training, estimators, PATE, defences without a guarantee, and groups of people.
 
-Estimators and PATE read MNIST and Adult from the folder TACIT_DATA; without it only what is generated is measured.
+MNIST and Adult are read from the folder TACIT_DATA; without it only what is generated is measured.
 """
 
 from __future__ import annotations
@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from bench.learning import estimators, pate, throughput
+from bench.learning import defences, estimators, pate, subgroups, throughput
 from bench.results import Result
 
 PARTS: Final[Mapping[str, Callable[[bool], Iterator[Result]]]] = {
     "steps": throughput.run,
     "estimators": estimators.run,
     "pate": pate.run,
+    "defences": defences.run,
+    "subgroups": subgroups.run,
 }
 """The parts by the names that `--part` takes."""
 
