@@ -1,7 +1,7 @@
 """Accuracy of private models by sex and race on Adult, beside the same models without privacy; mean of runs.
 
 Adult (TACIT_DATA/adult) is fitted on its training file and scored on its test file, with features, bounds and
-categories of its description (`estimators`). The network of DP-SGD has 16 hidden units (tanh) and is trained with clip 1, momentum
+categories of its description (`estimators`). The network of DP-SGD has 16 hidden units (tanh), clip 1, momentum
 0.9 and the settings below, which were chosen on the last fifth of the training file; without privacy it is trained by
 Adam, learning rate 1e-3, 15 epochs. Delta is 1e-5. Recall is the share of people with the higher income who are found.
 Without TACIT_DATA people are generated, of whom a small group depends on a feature of its own.

@@ -1,13 +1,14 @@
 """What a private model costs each group of people: its accuracy beside that of a model without privacy.
 
-Promise: a warning about a group where there is none to give comes in at most one report of twenty, if the rows are
-independent; all bounds are exact (Clopper-Pearson), not approximations for large groups.
+Promise: if no group loses more than the others and rows are independent, about one report of twenty has a warning, or
+fewer. The bounds are made from exact ones (Clopper-Pearson), so that groups of few rows set off no more of them.
 Not here: privacy. The report reads rows and shows exact figures about small groups of them, so the rows must be public,
 or held by whoever reads it; nothing is charged, and registered tables are refused.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -95,9 +96,9 @@ def subgroup_report(model: Any, baseline: Any, X: Any, y: Any, groups: Any) -> S
     `subgroup_report(model, baseline, X[y == 1], y[y == 1], groups[y == 1])`.
 
     A group of less than half of the rows is warned about, as a `SubgroupWarning` and in `warnings`, if it loses more
-    than the other rows do by more than chance explains: all warnings together are wrong in at most one report of twenty
-    (Clopper-Pearson bounds of the shares of rows that one model alone predicts right, Bonferroni over groups). A group
-    without a warning may be too small to tell; its interval says so.
+    than the other rows do by more than chance explains: a report of equal losses has a warning once in twenty times, or
+    less often (bounds of paired differences by Zou and Donner 2008, Bonferroni over groups). A group without a warning
+    may be too small to tell; its interval says so.
 
     The rows are read as they are, nothing is charged, and the figures are not private: they are for rows that are
     public, or held out by whoever reads them. Several rows of one person make intervals too narrow.
@@ -111,11 +112,7 @@ def subgroup_report(model: Any, baseline: Any, X: Any, y: Any, groups: Any) -> S
         lost, gained = right_before & ~right, right & ~right_before
         count = int(inside.sum())
         low, high = _bounds(lost[inside], gained[inside], ALARM / 2)
-        is_warned = False
-        if count < SMALL * len(truth):
-            error = ALARM / 2 / len(masks)
-            least = _bounds(lost[inside], gained[inside], error)[0] - _bounds(lost[~inside], gained[~inside], error)[1]
-            is_warned = least > 0
+        is_warned = count < SMALL * len(truth) and _excess(lost, gained, inside, ALARM / len(masks)) > 0
         shares = float(right[inside].mean()), float(right_before[inside].mean())
         one = Subgroup(attribute, group, count, *shares, shares[1] - shares[0], low, high, is_warned)
         found.append(one)
@@ -128,10 +125,33 @@ def subgroup_report(model: Any, baseline: Any, X: Any, y: Any, groups: Any) -> S
 
 
 def _bounds(lost: Mask, gained: Mask, error: float) -> tuple[float, float]:
-    """Return bounds on the probability that a row is lost less that it is gained, each wrong with `error` at most."""
-    low, high = clopper_pearson(int(lost.sum()), len(lost), error / 2)
-    least, most = clopper_pearson(int(gained.sum()), len(gained), error / 2)
-    return low - most, high - least
+    """Return bounds on the probability that a row is lost less that it is gained, each wrong with about `error`.
+
+    Clopper-Pearson bounds of both, put together as those of two correlated shares (Zou and Donner 2008).
+    """
+    rows = len(lost)
+    lost_share, gained_share = float(lost.mean()), float(gained.mean())
+    lost_low, lost_high = clopper_pearson(int(lost.sum()), rows, error)
+    gained_low, gained_high = clopper_pearson(int(gained.sum()), rows, error)
+    odds = lost_share * gained_share, (1 - lost_share) * (1 - gained_share)
+    correlation = -math.sqrt(odds[0] / odds[1]) if odds[1] else -1.0
+
+    def reach(first: float, second: float) -> float:
+        return math.sqrt(first**2 + second**2 - 2 * correlation * first * second)
+
+    loss = lost_share - gained_share
+    return (
+        loss - reach(lost_share - lost_low, gained_high - gained_share),
+        loss + reach(lost_high - lost_share, gained_share - gained_low),
+    )
+
+
+def _excess(lost: Mask, gained: Mask, inside: Mask, error: float) -> float:
+    """Return a lower bound on what the rows inside lose more than the others do, wrong with about `error`."""
+    loss, others = (float(lost[one].mean() - gained[one].mean()) for one in (inside, ~inside))
+    low = _bounds(lost[inside], gained[inside], error)[0]
+    high = _bounds(lost[~inside], gained[~inside], error)[1]
+    return loss - others - math.hypot(loss - low, high - others)
 
 
 def _sentence(one: Subgroup, others: float, rows: int) -> str:
