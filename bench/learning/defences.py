@@ -5,8 +5,8 @@ random (canaries); in each training every image is used by a fair coin, so about
 other images of the training file; accuracy is that on MNIST's test file. Without TACIT_DATA rows are generated: sets of
 purchases of people of 10 kinds. The network has 128 hidden units and is trained by AdamW, learning rate 2e-3, batches
 of 100, 40 epochs; that of DP-SGD is the same, with tanh, momentum 0.9 and clip 1. Strengths of defences and settings of
-DP-SGD were chosen on the last 10,000 images of the training file, which are not scored; the defences have one strength
-each, which was not varied.
+DP-SGD were chosen on the last 10,000 images of the training file, which are not scored (with ReLU units); the defences
+have one strength each, which was not varied.
 
 Attack: the likelihood ratio of Carlini et al. 2022 (LiRA). Of the trainings of a seed each is attacked in turn; the
 others are its shadow models, which show for each image the margin of its label without it and the shift by its use.
@@ -24,7 +24,7 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,6 +55,11 @@ class Size:
     candidates: int = 4_000
     canaries: int = 200
     epochs: int = 40
+
+    @property
+    def one_seed(self) -> Size:
+        """The same with a single seed."""
+        return replace(self, seeds=1)
 
 
 FULL: Final = Size()
@@ -114,6 +119,8 @@ class Rows:
 class Leak:
     """What an attack tells about one kind of candidates: one value for each seed."""
 
+    guessed: Floats
+    """The share of right guesses, by the sign of the likelihood ratio."""
     area: Floats
     found: Floats
     """True-positive rate at FALSE_POSITIVES."""
@@ -130,7 +137,7 @@ class Measured:
     canaries: Leak
     epsilon: Floats
     is_refuted: bool
-    ceiling: float | None = field(default=None)
+    ceiling: float | None
 
 
 def run(quick: bool) -> Iterator[Result]:
@@ -145,6 +152,7 @@ def run(quick: bool) -> Iterator[Result]:
                 "spread": 100 * float(leak.found.std()),
                 "by margin alone": 100 * float(leak.found_by_margin.mean()),
                 "area under curve": float(leak.area.mean()),
+                "guessed right": 100 * float(leak.guessed.mean()),
                 "ceiling": None if found.ceiling is None else 100 * found.ceiling,
             }
             yield Result(f"{name}: {kind} found at 1 % false", 100 * float(leak.found.mean()), "% of them", shown)
@@ -162,7 +170,8 @@ def measured(name: str, size: Size) -> Measured:
         ceiling = attack.Claim(epsilon=claimed.epsilon, delta=DELTA).true_positive_rate(FALSE_POSITIVES)
 
     def leak(kind: str) -> Leak:
-        return Leak(*(np.array([one[f"{kind} {figure}"] for one in runs]) for figure in ("area", "found", "margin")))
+        figures = ("guessed", "area", "found", "margin")
+        return Leak(*(np.array([one[f"{kind} {figure}"] for one in runs]) for figure in figures))
 
     accuracy, trained, epsilon = (np.array([one[figure] for one in runs]) for figure in ("test", "train", "epsilon"))
     is_refuted = any(one["refuted"] for one in runs)
@@ -193,6 +202,7 @@ def _seed(name: str, size: Size, seed: int) -> dict[str, float]:
         inside_part = coins[:, part]
         area, rate = curve(scores[:, part], inside_part)
         found |= {f"{kind} area": area, f"{kind} found": rate, f"{kind} margin": curve(shown[:, part], inside_part)[1]}
+        found[f"{kind} guessed"] = float(((scores[:, part] > 0) == inside_part).mean())
     return found | {"epsilon": finding.lower_bound or 0.0}
 
 
@@ -267,8 +277,8 @@ def _margins(logits: Tensor, labels: Tensor) -> Floats:
 def likelihood_ratios(margins: Floats, used: Mask) -> Floats:
     """Return the log likelihood ratio of "used" for each training and candidate, from the other trainings.
 
-    A margin is normal around m + d where the candidate was used, and around m where it was not. The mean shift of all
-    candidates counts as one more pair of trainings in the estimate of d.
+    A margin is normal around m + d where the candidate was used, and around m where it was not. In the
+    estimate of d the mean shift of all candidates counts as two trainings with the candidate and two without.
     """
     found = np.empty_like(margins)
     for place in range(len(margins)):
