@@ -1,4 +1,5 @@
-"""Private learning: training steps, estimators, DP-SGD on MNIST, DP-FTRL, PATE, randomised labels and rows.
+"""Private learning: training steps, estimators, DP-SGD on MNIST, DP-FTRL, PATE, randomised labels and
+rows, defences without a guarantee, and accuracy by subgroups.
 
 Real data are MNIST and Adult in the folder TACIT_DATA; without it only what is generated is measured.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from bench.learning import estimators, matrix_noise, methods, pate, randomized, throughput
+from bench.learning import defences, estimators, matrix_noise, methods, pate, randomized, subgroups, throughput
 from bench.results import Result
 
 PARTS: Final[Mapping[str, Callable[[bool], Iterator[Result]]]] = {
@@ -18,6 +19,8 @@ PARTS: Final[Mapping[str, Callable[[bool], Iterator[Result]]]] = {
     "ftrl": matrix_noise.run,
     "pate": pate.run,
     "randomized": randomized.run,
+    "defences": defences.run,
+    "subgroups": subgroups.run,
 }
 """The parts by the names that `--part` takes."""
 

@@ -10,6 +10,8 @@
     LNMax, GNMax, ConfidentGNMax, InteractiveGNMax                  how votes of teachers are aggregated
     randomize_labels, LabelDPClassifier, corrected_loss             learning from randomised labels
     randomize_features, debiased_linear_regression, debiased_naive_bayes    learning from randomised rows
+    subgroup_report, SubgroupReport, SubgroupWarning                what privacy costs each group of people
+    EarlyStopping, normalize_weights, drop_rare_features, share_largest   defences that promise nothing
 
 PyTorch and scikit-learn come with the extra `learn` (`pip install 'tacit[learn]'`); they are imported when a name that
 needs them is first used.
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tacit.privacy.extras import import_extra
 
 if TYPE_CHECKING:
+    from tacit.learn.defences import EarlyStopping, drop_rare_features, normalize_weights, share_largest
     from tacit.learn.dpsgd.private_training import PrivateTraining
     from tacit.learn.dpsgd.schedule import AdaptiveClip
     from tacit.learn.dpsgd.training import make_private, resume
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from tacit.learn.randomized.labels import RandomizedLabels, randomize_labels
     from tacit.learn.randomized.losses import corrected_loss
     from tacit.learn.randomized.models import debiased_linear_regression, debiased_naive_bayes
+    from tacit.learn.subgroups import SubgroupReport, SubgroupWarning, subgroup_report
 
 __all__ = [
     "PATE",
@@ -49,6 +53,7 @@ __all__ = [
     "CategoricalNB",
     "ConfidentGNMax",
     "DecisionTreeClassifier",
+    "EarlyStopping",
     "GNMax",
     "GaussianNB",
     "HistGradientBoostingClassifier",
@@ -68,16 +73,23 @@ __all__ = [
     "RandomizedRows",
     "SanitisedReport",
     "StandardScaler",
+    "SubgroupReport",
+    "SubgroupWarning",
     "corrected_loss",
     "debiased_linear_regression",
     "debiased_naive_bayes",
+    "drop_rare_features",
     "make_private",
+    "normalize_weights",
     "randomize_features",
     "randomize_labels",
     "resume",
+    "share_largest",
+    "subgroup_report",
 ]
 
 _HOMES: Final = {
+    "tacit.learn.defences": ("EarlyStopping", "drop_rare_features", "normalize_weights", "share_largest"),
     "tacit.learn.dpsgd.private_training": ("PrivateTraining",),
     "tacit.learn.dpsgd.schedule": ("AdaptiveClip",),
     "tacit.learn.dpsgd.training": ("make_private", "resume"),
@@ -99,6 +111,7 @@ _HOMES: Final = {
     "tacit.learn.randomized.labels": ("RandomizedLabels", "randomize_labels"),
     "tacit.learn.randomized.losses": ("corrected_loss",),
     "tacit.learn.randomized.models": ("debiased_linear_regression", "debiased_naive_bayes"),
+    "tacit.learn.subgroups": ("SubgroupReport", "SubgroupWarning", "subgroup_report"),
 }
 
 ESTIMATORS: Final = tuple(

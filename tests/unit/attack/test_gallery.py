@@ -93,6 +93,17 @@ def test_sticky_noise_is_decoded_through_arithmetic_on_ids() -> None:
     assert found["tacit: noise over sqrt(n)"] > 5
 
 
+def test_rows_learnt_by_heart_are_found_through_weak_defences_and_hardly_through_dp_sgd() -> None:
+    pytest.importorskip("torch")
+    found = shown("weak_defences")
+    assert found["mislabelled images found, no defence"] > 0.2
+    assert found["mislabelled images found, DP-SGD, epsilon 0.5"] < 0.15
+    (row,) = (row for row in found.rows if row.figure == "mislabelled images found, DP-SGD, epsilon 0.5")
+    assert row.theory == "at most 0.0165"
+    assert found["recall lost at epsilon 0.5, group: few"] > -0.1
+    assert set(found.plots) == {"weak_defences", "weak_defences_groups"}
+
+
 def test_people_of_adult_are_attacked_where_the_environment_names_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
