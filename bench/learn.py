@@ -1,6 +1,7 @@
-"""Private learning: steps of training beside plain torch and Opacus, estimators beside their peers, and PATE.
+"""Private learning: steps of training beside plain torch and Opacus, estimators beside their peers, PATE, and DP-SGD.
 
-Estimators and PATE read MNIST and Adult from the folder TACIT_DATA; without it only what is generated is measured.
+Estimators, PATE and DP-SGD read MNIST and Adult from the folder TACIT_DATA; without it only what is generated is
+measured.
 """
 
 from __future__ import annotations
@@ -8,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from bench.learning import estimators, pate, throughput
+from bench.learning import estimators, mnist, pate, throughput
 from bench.results import Result
 
 PARTS: Final[Mapping[str, Callable[[bool], Iterator[Result]]]] = {
     "steps": throughput.run,
     "estimators": estimators.run,
     "pate": pate.run,
+    "mnist": mnist.run,
 }
 """The parts by the names that `--part` takes."""
 

@@ -6,7 +6,7 @@ authors found that accuracy depends more on learning rate and noise than on the 
 
 Here `tacit.learn.make_private` trains a linear model of scattering features (Tramer, Boneh 2021) at epsilon 0.5, 1 and
 2.45, and a network with 1,000 hidden units at the noise of the paper, by epoch and in sweeps; `bench/learning/mnist.py`
-states all hyper-parameters. Without TACIT_DATA the digits are generated, and published figures are of other data.
+states all hyper-parameters. Without TACIT_DATA, shapes are generated and few steps are made: nothing is to be compared.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from typing import Any, Final
 
 import numpy as np
 
+from bench.attacks.linkage import mean_interval
 from bench.learning import digit_training, mnist
 from bench.learning.images import Examples, cosines, scattered
 from gallery.common import Exhibit, Row, command, figure
 from tacit.report.rendering import ACCENT, COMPARISON, GREY, Spec, dots, label, line, plot
 
 TITLE: Final = "DP-SGD against epsilon"
-SMALL: Final = mnist.Size(seeds=1, steps=0.02, hidden=0.05, epochs=2)
 
 
 def run(small: bool) -> Exhibit:
     """Train at several epsilons, by epoch and in sweeps."""
-    examples, size = _examples(small), SMALL if small else mnist.Size()
+    examples, size = _examples(small), _size(small)
     features, inputs = examples.through(scattered), examples.through(cosines(mnist.FREQUENCIES))
     private = mnist.against_epsilon(features, size)
-    baseline = digit_training.plain(features, 0, 0, epochs=size.epochs)
+    linear = digit_training.plain(features, 0, 0, epochs=size.epochs)
     network = digit_training.plain(inputs, round(1000 * size.hidden), 0, epochs=size.epochs)
     by_noise, swept = mnist.by_epoch(inputs, size), mnist.sweeps(examples, size)
     published = f"{mnist.PUBLISHED_BASELINE} %, MNIST"
     rows = [
         *(_accuracy_row(epsilon, found) for epsilon, found in sorted(private.items())),
-        Row("scattering and linear model without privacy, %", baseline),
+        Row("scattering and linear model without privacy, %", linear),
         Row("network without privacy, %", network, published=published),
         *(_noise_row(noise, outcome) for noise, outcome in by_noise.items()),
         *(_range_row(factor, found) for factor, found in swept.items()),
     ]
     shown = "MNIST, 10,000 test images" if _has_mnist() and not small else "generated digits"
     plots = {
-        "dp_sgd_epsilon": _against_epsilon(private, by_noise, baseline, shown),
+        "dp_sgd_epsilon": _against_epsilon(private, by_noise, linear, shown),
         "dp_sgd_epochs": _by_epoch(by_noise, network, shown),
         "dp_sgd_sweeps": _sweeps(swept, shown),
     }
@@ -57,18 +57,25 @@ def _has_mnist() -> bool:
     return "TACIT_DATA" in os.environ and (Path(os.environ["TACIT_DATA"]) / "mnist").is_dir()
 
 
+def _size(small: bool) -> mnist.Size:
+    if small:
+        return mnist.Size(seeds=1, steps=0.02, hidden=0.05, epochs=2, values=2)
+    return mnist.Size() if _has_mnist() else mnist.Size(steps=0.1, hidden=0.2)
+
+
 def _examples(small: bool) -> Examples:
-    if small or not _has_mnist():
-        return Examples.generated(1000, 300) if small else Examples.generated(mnist.TRAINING_ROWS, 10_000)
-    return Examples.mnist(Path(os.environ["TACIT_DATA"]) / "mnist")
+    if small:
+        return Examples.generated(600, 200)
+    if _has_mnist():
+        return Examples.mnist(Path(os.environ["TACIT_DATA"]) / "mnist")
+    return Examples.generated(6000, 2000)
 
 
 def _accuracy_row(epsilon: float, found: list[float]) -> Row:
     stated = mnist.PUBLISHED.get(epsilon)
     published = "" if stated is None else f"{stated:g} %, MNIST"
-    spread = f", deviation {np.std(found):.2f}" if len(found) > 1 else ""
-    name = f"scattering and linear model, epsilon {epsilon:g}, mean of {len(found)}{spread}, %"
-    return Row(name, float(np.mean(found)), published=published)
+    bounds = mean_interval(np.array(found)) if len(found) > 1 else None
+    return Row(f"scattering and linear model, epsilon {epsilon:g}, %", float(np.mean(found)), bounds, published)
 
 
 def _noise_row(noise: float, outcome: digit_training.Outcome) -> Row:
@@ -111,7 +118,7 @@ def _against_epsilon(
     return plot(
         "How accurate is a private classifier of digits?",
         [
-            f"{data}; delta 1e-5, Poisson samples; mean and deviation of {runs} runs",
+            f"{data}; delta 1e-5, Poisson samples; linear model: mean and deviation of {runs} run{'s'[: runs - 1]}",
             "dashed: the linear model without privacy",
         ],
         x={
@@ -138,7 +145,7 @@ def _against_epsilon(
 def _by_epoch(by_noise: Mapping[float, Any], network: float, data: str) -> Spec:
     layers, values = [], []
     longest = max(len(outcome.accuracies) for outcome in by_noise.values())
-    layers.append(line([(1, network), (1.7 * longest, network)], **COMPARISON))
+    layers.append(line([(0, network), (1.3 * longest, network)], **COMPARISON))
     for noise, outcome in by_noise.items():
         points = list(enumerate(outcome.accuracies, start=1))
         values += outcome.accuracies

@@ -6,7 +6,6 @@ the operating system, anew in every run.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -45,9 +44,9 @@ class Outcome:
     """What a training reached."""
 
     accuracies: list[float]
-    """Percentages of the scored rows that are right, after every epoch and at the end."""
-    epsilons: list[float]
-    """What was spent at these points."""
+    """Percentages of the scored rows that are right, after every epoch; the last one is that of the end."""
+    epsilon: float
+    """What was charged."""
     noise: float
     """The noise multiplier."""
 
@@ -76,17 +75,15 @@ def private(examples: Examples, recipe: Recipe, seed: int, *, by_epoch: bool = F
         audit=False,
         budget=Budget(recipe.epsilon or 100.0, 10 * DELTA),
     )
-    per_epoch = math.ceil(len(examples.x) / recipe.batch_size)
-    accuracies, epsilons, counted = [], [], 0
+    per_epoch, accuracies, scored = round(len(examples.x) / recipe.batch_size), [], 0
     for x, y in training:
         training.step(functional.cross_entropy(model(x.float()), y, reduction="none"))
-        if by_epoch and training.steps > counted and training.steps % per_epoch == 0:
+        if by_epoch and training.steps >= scored + per_epoch:
             accuracies.append(score(model, examples))
-            epsilons.append(training.epsilon_spent)
-        counted = training.steps
-    return Outcome(
-        [*accuracies, score(model, examples)], [*epsilons, training.cost.epsilon], training.schedule.noise_at(0)
-    )
+            scored = training.steps
+    if scored < training.steps:
+        accuracies.append(score(model, examples))
+    return Outcome(accuracies, training.cost.epsilon, training.schedule.noise_at(0))
 
 
 def plain(examples: Examples, hidden: int, seed: int, *, epochs: int) -> float:
@@ -95,9 +92,10 @@ def plain(examples: Examples, hidden: int, seed: int, *, epochs: int) -> float:
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, epochs)
     for _ in range(epochs):
-        for rows in torch.randperm(len(examples.x)).split(256):
+        for rows in torch.randperm(len(examples.x)).split(256):  # type: ignore[no-untyped-call]
             optimizer.zero_grad()
-            functional.cross_entropy(model(examples.x[rows].float()), examples.y[rows]).backward()
+            loss = functional.cross_entropy(model(examples.x[rows].float()), examples.y[rows])
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         scheduler.step()
     return score(model, examples)

@@ -93,6 +93,18 @@ def test_sticky_noise_is_decoded_through_arithmetic_on_ids() -> None:
     assert found["tacit: noise over sqrt(n)"] > 5
 
 
+def test_a_network_learns_from_digits_with_little_noise_and_not_with_much(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    found = shown("dp_sgd_epsilon")
+    accuracies = {
+        row.figure.split(",")[1].strip(): row.here for row in found.rows if row.figure.startswith("network, noise")
+    }
+    assert accuracies["noise 2"] > 30 > accuracies["noise 8"]
+    assert len([row for row in found.rows if row.figure.endswith("range, points")]) == 6
+    show(found, tmp_path)
+    assert {path.stem for path in tmp_path.iterdir()} == {"dp_sgd_epsilon", "dp_sgd_epochs", "dp_sgd_sweeps"}
+
+
 def test_people_of_adult_are_attacked_where_the_environment_names_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
