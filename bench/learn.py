@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from bench.learning import defences, estimators, matrix_noise, methods, pate, randomized, subgroups, throughput
+from bench.learning import defences, estimators, matrix_noise, methods, mnist, pate, randomized, subgroups, throughput
 from bench.results import Result
 
 PARTS: Final[Mapping[str, Callable[[bool], Iterator[Result]]]] = {
     "steps": throughput.run,
     "estimators": estimators.run,
     "methods": methods.run,
+    "mnist": mnist.run,
     "ftrl": matrix_noise.run,
     "pate": pate.run,
     "randomized": randomized.run,

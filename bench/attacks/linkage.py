@@ -74,7 +74,7 @@ def _governor(draws: int) -> Iterator[Result]:
     yield Result("135,000 employees × 54,805 voters: time", time.perf_counter() - begun_s, "s")
 
 
-def mean_interval(values: NDArray[np.int64]) -> tuple[float, float]:
+def mean_interval(values: NDArray[np.int64] | NDArray[np.float64]) -> tuple[float, float]:
     """Return the 95 % interval of a mean by Student's law."""
     half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
     return float(values.mean() - half), float(values.mean() + half)

@@ -172,10 +172,10 @@ def persons() -> People:
     folder = os.environ.get("TACIT_DATA")
     if folder is None:
         return generated()
-    train, test = (estimators._adult(Path(folder) / "adult" / name) for name in ("train.csv", "test.csv"))
+    train, test = (estimators.adult(Path(folder) / "adult" / name) for name in ("train.csv", "test.csv"))
     columns = [*estimators.BOUNDS, *estimators.NOMINAL]
     labels = estimators._labels(train), estimators._labels(test)
-    stated = {"bounds": estimators.BOUNDS, "categories": estimators._categories(), "classes": estimators.CLASSES}
+    stated = {"bounds": estimators.BOUNDS, "categories": estimators.categories(), "classes": estimators.CLASSES}
     return People("Adult", train[columns], labels[0], test[columns], labels[1], ("sex", "race"), **stated)
 
 

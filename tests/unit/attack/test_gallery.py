@@ -104,6 +104,18 @@ def test_rows_learnt_by_heart_are_found_through_weak_defences_and_hardly_through
     assert set(found.plots) == {"weak_defences", "weak_defences_groups"}
 
 
+def test_a_network_learns_from_digits_with_little_noise_and_not_with_much(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    found = shown("dp_sgd_epsilon")
+    accuracies = {
+        row.figure.split(",")[1].strip(): row.here for row in found.rows if row.figure.startswith("network, noise")
+    }
+    assert accuracies["noise 2"] > 30 > accuracies["noise 8"]
+    assert len([row for row in found.rows if row.figure.endswith("range, points")]) == 6
+    show(found, tmp_path)
+    assert {path.stem for path in tmp_path.iterdir()} == {"dp_sgd_epsilon", "dp_sgd_epochs", "dp_sgd_sweeps"}
+
+
 def test_people_of_adult_are_attacked_where_the_environment_names_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
