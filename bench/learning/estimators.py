@@ -150,7 +150,8 @@ def adult(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, skipinitialspace=True)
 
 
-def _labels(frame: pd.DataFrame) -> Any:
+def incomes(frame: pd.DataFrame) -> Any:
+    """Return who earns more, of a file of Adult."""
     return frame["income"].str.rstrip(".").to_numpy()
 
 
@@ -173,7 +174,7 @@ def categories() -> dict[str, list[str]]:
 
 def _adult_scores(rows: Any, epsilon: float, _seed: int) -> Scores:
     train, test = rows
-    numbers, listed, labels, truth = list(BOUNDS), list(NOMINAL), _labels(train), _labels(test)
+    numbers, listed, labels, truth = list(BOUNDS), list(NOMINAL), incomes(train), incomes(test)
     stated: dict[str, Any] = {"epsilon": epsilon, "bounds": BOUNDS}
     named: dict[str, Any] = {"categories": categories(), "classes": CLASSES}
     scaler = learn.StandardScaler(**stated).fit(train[numbers])
@@ -202,7 +203,7 @@ def _adult_scores(rows: Any, epsilon: float, _seed: int) -> Scores:
 
 def _plain_adult(rows: Any) -> Scores:
     train, test = rows
-    numbers, listed, labels, truth = list(BOUNDS), list(NOMINAL), _labels(train), _labels(test)
+    numbers, listed, labels, truth = list(BOUNDS), list(NOMINAL), incomes(train), incomes(test)
     encoder = OrdinalEncoder().fit(train[listed])
     categorical = naive_bayes.CategoricalNB().fit(encoder.transform(train[listed]), labels)
     gaussian = naive_bayes.GaussianNB().fit(train[numbers], labels)
@@ -240,7 +241,7 @@ def _peer(name: str, runs: list[tuple[Any, Any]]) -> dict[float, list[Scores]]:
             arrays: dict[str, Any] = {}
             for part, rows in (("train", train), ("test", test)):
                 if isinstance(rows, pd.DataFrame):
-                    rows = {"numbers": rows[list(BOUNDS)].to_numpy(float), "labels": _labels(rows) == CLASSES[1]}
+                    rows = {"numbers": rows[list(BOUNDS)].to_numpy(float), "labels": incomes(rows) == CLASSES[1]}
                 arrays |= {f"{part} {key}": one for key, one in rows.items()}
             if name == "generated":
                 arrays["least inertia"] = np.array(_least_inertia(train, test))

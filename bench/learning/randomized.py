@@ -107,7 +107,7 @@ def _encoded(frame: Any) -> NDArray[np.float64]:
 
 def adult_labels(train: Any, test: Any, epsilon: float) -> Scores:
     """Return the accuracy of logistic regression on Adult, from randomised labels and from protected rows."""
-    x, y, scored, truth = _encoded(train), estimators._labels(train), _encoded(test), estimators._labels(test)
+    x, y, scored, truth = _encoded(train), estimators.incomes(train), _encoded(test), estimators.labels(test)
     plain = linear_model.LogisticRegression(max_iter=300)
     found = {}
     for stages, name in ((1, "one stage"), (2, "two stages")):
@@ -135,10 +135,10 @@ def adult_rows(train: Any, test: Any, epsilon: float) -> Scores:
     names = list(COLUMNS)
     bounds = {name: one for name, one in estimators.BOUNDS.items() if name in names}
     listed = {name: one for name, one in estimators.categories().items() if name in names}
-    table = train[names].assign(income=estimators._labels(train))
+    table = train[names].assign(income=estimators.incomes(train))
     stated: Mapping[str, Any] = {"bounds": bounds, "categories": {**listed, "income": estimators.CLASSES}}
     reports = learn.randomize_features(table, epsilon=epsilon, budget=_budget(epsilon), **stated)
-    scored, truth = test[names], estimators._labels(test)
+    scored, truth = test[names], estimators.incomes(test)
 
     def bayes(columns: Any, labels: Any, spent: float) -> float:
         model = learn.GaussianNB(epsilon=spent, bounds=bounds, categories=listed, classes=estimators.CLASSES)
