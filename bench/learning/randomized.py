@@ -107,7 +107,7 @@ def _encoded(frame: Any) -> NDArray[np.float64]:
 
 def adult_labels(train: Any, test: Any, epsilon: float) -> Scores:
     """Return the accuracy of logistic regression on Adult, from randomised labels and from protected rows."""
-    x, y, scored, truth = _encoded(train), estimators.incomes(train), _encoded(test), estimators.labels(test)
+    x, y, scored, truth = _encoded(train), estimators.incomes(train), _encoded(test), estimators.incomes(test)
     plain = linear_model.LogisticRegression(max_iter=300)
     found = {}
     for stages, name in ((1, "one stage"), (2, "two stages")):

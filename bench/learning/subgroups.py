@@ -174,7 +174,7 @@ def persons() -> People:
         return generated()
     train, test = (estimators.adult(Path(folder) / "adult" / name) for name in ("train.csv", "test.csv"))
     columns = [*estimators.BOUNDS, *estimators.NOMINAL]
-    labels = estimators.incomes(train), estimators.labels(test)
+    labels = estimators.incomes(train), estimators.incomes(test)
     return People(
         "Adult",
         train[columns],
