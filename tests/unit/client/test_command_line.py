@@ -326,7 +326,7 @@ def test_models_are_trained_and_predict_at_the_server_as_in_its_folder(
 ) -> None:
     rows = tmp_path / "new.csv"
     rows.write_text("sex\n" + "F\nM\n" * 1_001, encoding="utf-8")  # more than are sent at once
-    words = ("train", "visits", "--estimator", "LinearRegression", "--features", "sex", "--target", "age")
+    words = ("learn", "train", "visits", "--estimator", "LinearRegression", "--features", "sex", "--target", "age")
     at_folder = ("--folder", str(here.folder))
     priced = json.loads(shown(capsys, *words, "--epsilon", "1", "--preview", "--json")[1])
     code, out, err = shown(capsys, *words, "--epsilon", "1", "--json")
@@ -337,11 +337,11 @@ def test_models_are_trained_and_predict_at_the_server_as_in_its_folder(
     again = json.loads(shown(capsys, *words, "--epsilon", "1", "--json", *at_folder)[1])
     assert (again["model"], again["cost"]["epsilon"]) == (made["model"], 0)
     for command in (["list"], ["show", made["model"]], ["predict", made["model"], str(rows)]):
-        remote, local = (shown(capsys, "models", *command, *at) for at in ((), at_folder))
+        remote, local = (shown(capsys, "learn", *command, *at) for at in ((), at_folder))
         assert remote == local
         assert remote[0] == 0
-    assert len(shown(capsys, "models", "predict", made["model"], str(rows))[1].splitlines()) == 2_003
-    assert shown(capsys, "models", "export", made["model"], str(tmp_path / "model.json"))[0] == 0
+    assert len(shown(capsys, "learn", "predict", made["model"], str(rows))[1].splitlines()) == 2_003
+    assert shown(capsys, "learn", "export", made["model"], str(tmp_path / "model.json"))[0] == 0
     assert shown(capsys, *words, "--epsilon", "1", "--analyst", "ana")[0] == 2
-    assert shown(capsys, "models", "remove", made["model"], "--yes")[0] == 0
-    assert "there is no model" in shown(capsys, "models", "show", made["model"])[2]
+    assert shown(capsys, "learn", "remove", made["model"], "--yes")[0] == 0
+    assert "there is no model" in shown(capsys, "learn", "show", made["model"])[2]

@@ -1,4 +1,4 @@
-"""`tacit train` and `tacit models` of a folder: charged once, kept, predicted with, refused in one sentence."""
+"""`tacit learn` of a folder: charged once, kept, predicted with, refused in one sentence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from tests.unit.cli.stats_commands import epsilon_spent
 from tests.unit.cli.terminal import Typist
 
 Capture = pytest.CaptureFixture[str]
-TRAIN = "train visits --estimator LinearRegression --features sex,age --target weight --set target_bounds='[0, 200]'"
+TRAIN = (
+    "learn train visits --estimator LinearRegression --features sex,age --target weight --set target_bounds='[0, 200]'"
+)
 NEW = "name,age,sex\nx,30,F\ny,50,M\nz,200,unlisted\n"
 
 
@@ -53,32 +55,32 @@ def test_a_model_is_trained_listed_shown_exported_predicted_with_and_removed(
     assert epsilon_spent(capsys, clinic) == pytest.approx(2)
     again = found(capsys, f"{TRAIN} --epsilon 2 {at}")
     assert (again["model"], again["cost"]["epsilon"]) == (made["model"], 0)
-    listed = found(capsys, f"models list {at}")["models"]
+    listed = found(capsys, f"learn list {at}")["models"]
     assert [one["model"] for one in listed] == [made["model"]]
-    assert found(capsys, f"models show {made['model']} {at}")["card"] == made["card"]
+    assert found(capsys, f"learn show {made['model']} {at}")["card"] == made["card"]
 
-    code, out, _ = shown(capsys, f"models predict {made['model']} {new} {at}")
+    code, out, _ = shown(capsys, f"learn predict {made['model']} {new} {at}")
     (name,), *lines = csv_files.reader(io.StringIO(out))
     assert (code, name, len(lines)) == (0, "weight", 3)
     file = tmp_path / "model.json"
-    assert shown(capsys, f"models export {made['model']} {file} {at}")[0] == 0
+    assert shown(capsys, f"learn export {made['model']} {file} {at}")[0] == 0
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     rows = {"sex": ["F", "M", "unlisted"], "age": [30, 50, 200]}
     predicted = from_document(json.loads(file.read_text())).predict(rows).tolist()
     assert [float(line[0]) for line in lines] == predicted
-    told = found(capsys, f"models predict {made['model']} {new} {at}")
+    told = found(capsys, f"learn predict {made['model']} {new} {at}")
     assert [row["weight"] for row in told["rows"]] == predicted
 
     assert shown(capsys, f"table remove visits --yes {at}")[0] == 0
-    assert shown(capsys, f"models predict {made['model']} {new} {at}")[1] == out
-    assert shown(capsys, f"models remove {made['model']} --yes {at}")[0] == 0
-    assert found(capsys, f"models list {at}")["models"] == []
+    assert shown(capsys, f"learn predict {made['model']} {new} {at}")[1] == out
+    assert shown(capsys, f"learn remove {made['model']} --yes {at}")[0] == 0
+    assert found(capsys, f"learn list {at}")["models"] == []
 
 
 def test_probabilities_are_columns_by_class(clinic: str, new: Path, capsys: Capture) -> None:
-    words = "train visits --estimator GaussianNB --features age --target sex --epsilon 1"
+    words = "learn train visits --estimator GaussianNB --features age --target sex --epsilon 1"
     made = found(capsys, f"{words} --folder {clinic}")["model"]
-    _, out, _ = shown(capsys, f"models predict {made} {new} --method predict_proba --folder {clinic}")
+    _, out, _ = shown(capsys, f"learn predict {made} {new} --method predict_proba --folder {clinic}")
     assert out.splitlines()[0] == "F,M"
     assert len(out.splitlines()) == 4
 
@@ -100,9 +102,12 @@ def test_a_person_is_asked_on_a_terminal(clinic: str, capsys: Capture, monkeypat
 
 
 REFUSED = {
-    "an unknown table": ("train nothing --estimator LinearRegression --features age --target sex --epsilon 1", "T"),
+    "an unknown table": (
+        "learn train nothing --estimator LinearRegression --features age --target sex --epsilon 1",
+        "T",
+    ),
     "an unknown estimator": (
-        "train visits --estimator SVC --features age --target sex --epsilon 1",
+        "learn train visits --estimator SVC --features age --target sex --epsilon 1",
         "no estimator SVC",
     ),
     "an unknown column": (f"{TRAIN.replace('age', 'height')} --epsilon 1", "height"),
@@ -111,10 +116,13 @@ REFUSED = {
     "an unknown parameter": (f"{TRAIN} --epsilon 1 --set color=red", "no parameter 'color'"),
     "what is no JSON": (f"{TRAIN} --epsilon 1 --set bounds=0:120", "must be JSON"),
     "no value": (f"{TRAIN} --epsilon 1 --set bounds", "write COLUMN=VALUE"),
-    "no features": ("train visits --estimator LinearRegression --features , --target sex --epsilon 1", "features"),
+    "no features": (
+        "learn train visits --estimator LinearRegression --features , --target sex --epsilon 1",
+        "features",
+    ),
     "an unknown analyst": (f"{TRAIN} --epsilon 1 --analyst zoe", "zoe"),
-    "an absent model": ("models show 0123", "there is no model 0123"),
-    "predictions of an absent model": ("models predict ../x new.csv", "there is no model ../x"),
+    "an absent model": ("learn show 0123", "there is no model 0123"),
+    "predictions of an absent model": ("learn predict ../x new.csv", "there is no model ../x"),
 }
 
 
@@ -148,7 +156,7 @@ def test_rows_that_cannot_be_read_are_one_sentence(clinic: str, new: Path, capsy
     made = found(capsys, f"{TRAIN} --epsilon 1 --folder {clinic}")["model"]
     text, reason = WRONG[name]
     new.write_bytes(text.encode("utf-8", "surrogateescape"))
-    code, out, err = shown(capsys, f"models predict {made} {new} --folder {clinic}")
+    code, out, err = shown(capsys, f"learn predict {made} {new} --folder {clinic}")
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert reason in err
     assert "internal error" not in err
@@ -156,5 +164,5 @@ def test_rows_that_cannot_be_read_are_one_sentence(clinic: str, new: Path, capsy
 
 def test_a_file_is_never_overwritten(clinic: str, new: Path, capsys: Capture) -> None:
     made = found(capsys, f"{TRAIN} --epsilon 1 --folder {clinic}")["model"]
-    code, _, err = shown(capsys, f"models export {made} {new} --folder {clinic}")
+    code, _, err = shown(capsys, f"learn export {made} {new} --folder {clinic}")
     assert (code, "exists and is not overwritten" in err, new.read_text()) == (2, True, NEW)

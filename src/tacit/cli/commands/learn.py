@@ -1,4 +1,4 @@
-"""`tacit models`: the models that were trained on tables, and their predictions."""
+"""`tacit learn`: train models on tables, keep them, and predict with them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
-from tacit.cli.commands.train import HEADER, model_object, model_row
 from tacit.cli.groups import Group, add_format_option
 from tacit.cli.options import ServerAddress, confirm, folder_option, server_options
 from tacit.cli.output import Fact, Screen, show_result
+from tacit.cli.training import HEADER, model_object, model_row, train
 
 if TYPE_CHECKING:
     from tacit.client.models import RemoteModel
@@ -59,12 +59,15 @@ def _open(folder: Path, server: ServerAddress | None) -> Iterator[Models]:
             yield _ServerModels(client)
 
 
-@click.group("models", cls=Group)
+@click.group("learn", cls=Group)
 def command() -> None:
-    """List, show, export and remove models, and predict with them.
+    """Train models on tables, list and export them, and predict with them.
 
-    tacit train makes models. Predictions cost nothing.
+    A training is charged; predictions cost nothing.
     """
+
+
+command.add_command(train)
 
 
 @command.command("list")
@@ -76,7 +79,7 @@ def list_models(screen: Screen, folder: Path, server: ServerAddress | None) -> N
     """List the models, oldest first."""
     with _open(folder, server) as models:
         found = models.all()
-    screen.show_list("models", found, model_object, HEADER, model_row, "no models; train one with: tacit train")
+    screen.show_list("models", found, model_object, HEADER, model_row, "no models; train one with: tacit learn train")
 
 
 @command.command()
@@ -154,7 +157,7 @@ def predict(
     ROWS is a file whose header names the features, or - for standard input; other columns are not read.
 
     \b
-      tacit models predict 0f5c… new.csv > predictions.csv
+      tacit learn predict 0f5c… new.csv > predictions.csv
     """
     from tacit.cli.rendering import field, json_value
 

@@ -1,4 +1,4 @@
-"""`tacit train`: train an estimator on columns of a table, charge its cost, and keep the model."""
+"""`tacit learn train`: train an estimator on columns of a table, charge its cost, and keep the model."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ WORD: Final = re.compile(r"[A-Za-z_]\w*")
 @add_format_option
 @click.option("--card", is_flag=True, help="Also describe the model and its guarantee in plain language.")
 @click.pass_obj
-def command(
+def train(
     screen: Screen,
     table: str,
     folder: Path,
@@ -73,10 +73,10 @@ def command(
     """Train a model with noise, charge its cost, and keep it.
 
     Bounds, categories and classes are those of the catalog unless they are stated with --set. Repeating a training
-    costs nothing. tacit models predicts with the model.
+    costs nothing. tacit learn predict predicts with the model.
 
     \b
-      tacit train visits --estimator LinearRegression --features age,sex --target weight --epsilon 1
+      tacit learn train visits --estimator LinearRegression --features age,sex --target weight --epsilon 1
     """
     from tacit.cli import rendering
     from tacit.cli.output import progress_bar
