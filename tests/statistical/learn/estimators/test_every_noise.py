@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from scipy import stats as laws
 
 from tacit import Budget
+from tacit.learn import PrivateSearch
+from tacit.learn.estimators.selection import BestOfRuns
 from tacit.privacy.units import Relation
 from tacit.stats.statistic import StatisticPlan
 from tests.statistical.evidence import Refuted, accept
@@ -98,3 +100,26 @@ def test_the_event_of_a_fit_costs_what_was_stated(name: str, relation: Relation,
     cost = Budget(1.0, delta, relation=relation).preview(plan.event)
     assert 0.7 * (1 - 1e-6) < cost.epsilon <= 0.7
     assert cost.delta <= delta / 10
+
+
+@LAWS
+def test_each_run_of_a_search_has_the_noise_of_its_fit_and_of_its_score(delta: float) -> None:
+    """Runs are found in the record by their scores, the last measurement of each; half of any noise is noticed."""
+    example = EXAMPLES["DecisionTreeClassifier"]
+    search = PrivateSearch(example.make(**example.stated, rows_per_unit=2), {"max_depth": [1, 2]}, mean_runs=8)
+    search.set_params(epsilon=0.1, delta=delta or None)
+    plan = search.prepare(example.X.head(2), example.y[:2], unit=[1, 2]).plan
+    assert isinstance(plan, BestOfRuns)
+    rows = rows_of("DecisionTreeClassifier", ROWS, 2)
+    measured = [one for seed in range(RUNS // 4) for one in record(plan, rows, seed)[0]]
+    places = [place for place, one in enumerate(measured) if one.mechanism == plan.noise]
+    runs = [measured[start:end] for start, end in zip([0, *(at + 1 for at in places)], places, strict=False)]
+    stated = [charged(one) for one in plan.plans]
+    assert len(runs) > RUNS // 2
+    assert all(Counter(one.mechanism.event for one in run) in stated for run in runs)
+    kinds = {one.mechanism: [other for other in measured if other.mechanism == one.mechanism] for one in measured}
+    assert len(kinds) == 4  # of the levels of either tree, of the leaves of both, and of the score
+    for same in kinds.values():
+        accept(min(1.0, law_p(same) * len(kinds)), "the noise that was charged")
+        with pytest.raises(Refuted):
+            accept(min(1.0, law_p([half(one) for one in same]) * len(kinds)))
