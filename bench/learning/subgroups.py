@@ -141,7 +141,7 @@ def _network(people: People, epsilon: float) -> tuple[Any, Any]:
         private.step(functional.cross_entropy(models[0](features), labels, reduction="none"))
     optimizer = torch.optim.Adam(models[1].parameters(), lr=1e-3)
     for _ in range(EPOCHS):
-        for batch in torch.randperm(len(x)).split(128):
+        for batch in torch.split(torch.randperm(len(x)), 128):
             optimizer.zero_grad()
             functional.cross_entropy(models[1](x[batch]), y[batch]).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
@@ -150,7 +150,7 @@ def _network(people: People, epsilon: float) -> tuple[Any, Any]:
         def predict(rows: pd.DataFrame) -> NDArray[Any]:
             with torch.no_grad():
                 found = model(torch.from_numpy(_encoded(people, rows))).argmax(dim=1).numpy()
-            return np.asarray(people.classes)[found]
+            return np.asarray(np.asarray(people.classes)[found])
 
         return predict
 
@@ -175,7 +175,11 @@ def persons() -> People:
     train, test = (estimators._adult(Path(folder) / "adult" / name) for name in ("train.csv", "test.csv"))
     columns = [*estimators.BOUNDS, *estimators.NOMINAL]
     labels = estimators._labels(train), estimators._labels(test)
-    stated = {"bounds": estimators.BOUNDS, "categories": estimators._categories(), "classes": estimators.CLASSES}
+    stated: dict[str, Any] = {
+        "bounds": estimators.BOUNDS,
+        "categories": estimators._categories(),
+        "classes": estimators.CLASSES,
+    }
     return People("Adult", train[columns], labels[0], test[columns], labels[1], ("sex", "race"), **stated)
 
 
