@@ -105,7 +105,10 @@ def subgroup_report(model: Any, baseline: Any, X: Any, y: Any, groups: Any) -> S
     """
     _refuse_registered(X, y, groups)
     truth = _column("y", y)
-    right, right_before = (_right(name, one, X, truth) for name, one in (("model", model), ("baseline", baseline)))
+    predicted, predicted_before = _predicted("model", model, X, truth), _predicted("baseline", baseline, X, truth)
+    _require_common("model", predicted, truth, predicted_before)
+    _require_common("baseline", predicted_before, truth, predicted)
+    right, right_before = (_right(one, truth) for one in (predicted, predicted_before))
     masks = _masks(groups, len(truth))
     found, sentences = [], []
     for (attribute, group), inside in masks.items():
@@ -180,16 +183,28 @@ def _column(name: str, values: Any) -> NDArray[Any]:
     return found
 
 
-def _right(name: str, model: Any, rows: Any, truth: NDArray[Any]) -> Mask:
-    """Return for each row whether a model predicts its label; a row without a prediction is wrong."""
+def _predicted(name: str, model: Any, rows: Any, truth: NDArray[Any]) -> np.ma.MaskedArray[Any, Any]:
+    """Return the labels that a model predicts, masked where it gives none."""
     predict = getattr(model, "predict", model)
     if not callable(predict):
         raise WrongType(f"{name} must have a method predict, or be a function from X to labels", name=name)
     predicted = np.ma.asarray(predict(rows))
     if predicted.shape != truth.shape:
         raise WrongType(f"{name} must predict one label for each of the {len(truth):,} rows", name=name)
-    if not np.isin(predicted.compressed(), truth).any():
-        raise InvalidInput(f"none of the labels that {name} predicts is in y", name=name)
+    return predicted
+
+
+def _require_common(
+    name: str, predicted: np.ma.MaskedArray[Any, Any], truth: NDArray[Any], others: np.ma.MaskedArray[Any, Any]
+) -> None:
+    """Raise InvalidInput if a model's labels are of another kind than those of y and of the other model."""
+    known = set(truth.tolist()) | set(others.compressed().tolist())
+    if not known & set(predicted.compressed().tolist()):
+        raise InvalidInput(f"{name} predicts no label that is in y or predicted by the other model", name=name)
+
+
+def _right(predicted: np.ma.MaskedArray[Any, Any], truth: NDArray[Any]) -> Mask:
+    """Return for which rows the label is right; a row without a prediction is wrong."""
     return np.asarray(np.ma.filled(predicted == truth, False), dtype=bool)
 
 

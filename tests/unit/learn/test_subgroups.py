@@ -106,6 +106,13 @@ def test_objects_with_predict_and_rows_without_a_prediction_are_counted() -> Non
     assert one.accuracy == 0.5
 
 
+def test_a_model_that_finds_nobody_of_a_class_has_recall_0() -> None:
+    ones, zeros = np.ones(4, dtype=int), np.zeros(4, dtype=int)
+    half = constant(np.array([0, 1, 0, 1]))
+    (one,) = subgroup_report(constant(zeros), half, np.zeros((4, 1)), ones, zeros).subgroups
+    assert (one.accuracy, one.baseline) == (0, 0.5)
+
+
 Y = np.array([0, 1, 0, 1])
 RIGHT = constant(Y)
 
