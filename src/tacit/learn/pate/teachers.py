@@ -4,6 +4,11 @@ Promise: every unit is in one part, drawn uniformly and independently of the dat
 own part and the public queries, and nothing else; whatever goes wrong with it becomes a constant vote. So one unit
 changes the votes of one teacher. Votes are private: they are kept in files that only their owner can read (mode 0600).
 
+Two ways from one teacher to the next are closed here (`_isolated`, `ballots`): the generators of `random`, numpy and
+torch that a process shares are seeded anew for each teacher, and restored; and each teacher gets a copy of the queries,
+so that a model that changes its input (`StandardScaler(copy=False)`) changes no one else's. Other state that a function
+shares between its calls is the caller's responsibility.
+
 A teacher is a scikit-learn classifier, which is cloned for each part, or a function `teacher(X, y)` that trains a model
 of any kind, for example in torch, and returns a function from queries to labels. It must be able to be pickled when
 `jobs` is above 1. Labels are indices into the declared classes.
@@ -17,7 +22,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
+import secrets
+import sys
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -55,14 +65,45 @@ def require_disjoint(units: NDArray[Any], parts: Labels) -> None:
         raise InvalidInput("a unit is in the parts of two teachers", name="parts")
 
 
+def require_teacher(teacher: Any) -> None:
+    """Raise WrongType for what is neither a scikit-learn classifier nor a function."""
+    is_class = isinstance(teacher, type) and hasattr(teacher, "get_params")
+    if is_class or not (_is_estimator(teacher) or callable(teacher)):
+        raise WrongType("a teacher is a scikit-learn classifier or a function of X and y", name="teacher")
+
+
+def _is_estimator(teacher: Any) -> bool:
+    return hasattr(teacher, "fit") and hasattr(teacher, "get_params")
+
+
+@contextmanager
+def _isolated() -> Iterator[None]:
+    """Seed the generators of the process with fresh randomness, silence warnings, and restore both at the end.
+
+    A warning about one teacher's data would be an observation of it. Seeds are not those of noise, and no secret.
+    """
+    seed, torch = secrets.randbits(32), sys.modules.get("torch")
+    plain, arrays = random.getstate(), np.random.get_state()
+    with ExitStack() as stack:
+        stack.callback(random.setstate, plain)
+        stack.callback(np.random.set_state, arrays)
+        random.seed(seed)
+        np.random.seed(seed)
+        if torch is not None:
+            stack.enter_context(torch.random.fork_rng())
+            torch.manual_seed(seed)
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        yield
+
+
 def fit_teacher(teacher: Any, x: Any, y: Labels) -> Predictor:
     """Train one teacher and return its function from queries to labels."""
-    if hasattr(teacher, "fit") and hasattr(teacher, "get_params"):
+    require_teacher(teacher)
+    if _is_estimator(teacher):
         model: Any = import_extra("sklearn.base", extra="learn", purpose="PATE").clone(teacher).fit(x, y)
-    elif callable(teacher):
-        model = teacher(x, y)
     else:
-        raise WrongType("a teacher is a scikit-learn classifier or a function of X and y", name="teacher")
+        model = teacher(x, y)
     predict = getattr(model, "predict", model)
     if not callable(predict):
         raise WrongType("a teacher function must return a function of queries, or a model", name="teacher")
@@ -75,7 +116,8 @@ def train_one(teacher: Any, classes: int, x: Any, y: Labels) -> Predictor:
     if len(seen) < 2:
         return partial(_constant, int(seen[0]) if len(seen) else 0)
     try:
-        return fit_teacher(teacher, x, y)
+        with _isolated():
+            return fit_teacher(teacher, x, y)
     except Exception:
         return partial(_constant, 0)
 
@@ -87,10 +129,11 @@ def _constant(label: int, queries: Any) -> Labels:
 def ballots(predict: Predictor, classes: int, queries: Any) -> Labels:
     """Return a teacher's vote on each query; class 0 wherever it gives no label within the classes."""
     try:
-        found = np.asarray(predict(queries))
-        if found.shape != (len(queries),):
-            return _constant(0, queries)
-        labels = found.astype(np.int64)
+        with _isolated():
+            found = np.asarray(predict(np.array(queries)))
+            if found.shape != (len(queries),):
+                return _constant(0, queries)
+            labels = found.astype(np.int64)
     except Exception:
         return _constant(0, queries)
     return np.where((labels >= 0) & (labels < classes), labels, 0)
@@ -106,7 +149,7 @@ def rehearse(teacher: Any, classes: int, queries: Any) -> None:
     some = queries[:REHEARSED_ROWS]
     made_up = np.arange(len(some)) % classes
     try:
-        found = np.asarray(fit_teacher(teacher, some, made_up)(some))
+        found = np.asarray(fit_teacher(teacher, np.array(some), made_up)(np.array(some)))
     except (WrongType, InvalidInput):
         raise
     except Exception as error:
