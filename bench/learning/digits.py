@@ -1,4 +1,4 @@
-"""MNIST for PATE: features of upright digits, teachers by kernel ridge regression, and the queries that are worth asking.
+"""MNIST for PATE: features of upright digits, teachers by kernel ridge regression, and the choice of queries.
 
 A row is a histogram of gradient orientations of an image that is centred, made upright by its moments and brought to
 one height and width: a fixed function of the image alone.

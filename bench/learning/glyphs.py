@@ -1,9 +1,9 @@
 """Glyphs for PATE: generated characters of up to 150 classes, their teachers.
 
-This is not the published set, whose fonts are not public. A class is a skeleton of four random curves; many classes are
-variants of another one, of which a single curve differs. An image draws the skeleton in a font of its own: control
-points, slant, rotation, size, place and thickness vary, and pixels are noisy. A stated share of private labels is wrong.
-A row is the image's pixels, blurred.
+This is not the published set. A class is a skeleton of four random curves; half of the classes are variants of another
+one, of which a single curve differs. An image draws the skeleton in a font of its own: control points, slant, rotation,
+size, place and thickness vary, and pixels are noisy. 5 % of the private labels are drawn at random. A row is the pixels
+of an image, less their mean, at length 1.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """PATE on MNIST, Adult and generated glyphs: the table of Papernot et al. 2018 beside ours.
 
 Columns: `data-independent` is the epsilon that the budget is charged, with the report where there is one; `sanitised`
-the upper end (confidence 0.95) of the released data-dependent epsilon, worst of all runs, "–" where no smooth sensitivity
-is known (LNMax, Interactive); `published epsilon` is data-dependent, not sanitised and, for the confident aggregators,
-an expectation over coins. Delta is 1e-5, for glyphs 1e-8. Noise is that of the operating system, drawn anew in each run.
-SVHN was not run.
+the upper end (confidence 0.95) of the released data-dependent epsilon, worst of all runs, "–" where no smooth
+sensitivity is known (LNMax, Interactive); `published epsilon` is data-dependent, not sanitised and, for the confident
+aggregators, an expectation over coins. Delta is 1e-5, for glyphs 1e-8. Noise is that of the operating system, drawn
+anew in each run. SVHN was not run.
 
 Public pool: the test images of MNIST without the 1,000 that are held out for accuracy, as published; of Adult the test
 rows without 4,000. All parameters were chosen on training rows alone: 9,000 (MNIST) or 10,000 (Adult) of them as the
@@ -74,7 +74,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Split:
-    """The data of one run: private rows, the public pool with the labels that score the teachers', and held-out rows."""
+    """The data of one run: private rows, the public pool with labels that score the teachers', and held-out rows."""
 
     private: tuple[Any, Any]
     pool: tuple[Any, Any]
@@ -122,7 +122,7 @@ PUBLISHED_SETTINGS: Final = {
 
 
 def run(quick: bool) -> Iterator[Result]:
-    """Measure the published settings, MNIST, Adult and glyphs; with --quick one small run of each, with few teachers."""
+    """Measure the published settings, MNIST, Adult and glyphs; with --quick one small run of each."""
     for name, (sigma, queries, answers, delta, published) in PUBLISHED_SETTINGS.items():
         event = ConfidentGNMax(40, threshold=200, test_sigma=sigma).plan(queries, answers)
         epsilon = accounting.epsilon(event, delta).upper
@@ -268,7 +268,9 @@ def adult(folder: Path, seed: int) -> Split:
     reduce = PCA(25, random_state=seed).fit(some[0]).transform
     student = make_pipeline(FunctionTransformer(reduce), LogisticRegression(C=3, max_iter=500))
     baseline = 100 * LogisticRegression(max_iter=500).fit(*known).score(*tested)
-    return Split(known, some, tested, LogisticRegression(C=0.5, max_iter=300), student, baseline, semi_supervised="none")
+    return Split(
+        known, some, tested, LogisticRegression(C=0.5, max_iter=300), student, baseline, semi_supervised="none"
+    )
 
 
 def _read(path: Path) -> list[dict[str, str]]:

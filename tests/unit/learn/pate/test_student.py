@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
 import threading
@@ -285,10 +286,8 @@ def test_threads_give_no_more_answers_than_were_charged(monkeypatch: pytest.Monk
 
     def late(*arguments: Any) -> Any:
         found = ask(*arguments)
-        try:
+        with contextlib.suppress(threading.BrokenBarrierError):
             time.sleep(0.1 * both.wait())
-        except threading.BrokenBarrierError:
-            pass
         return found
 
     sure = ConfidentGNMax(6, threshold=-1000, test_sigma=20)
