@@ -4,7 +4,7 @@ Promise: every unit is in one part, drawn uniformly and independently of the dat
 own part and the public queries, and nothing else; whatever goes wrong with it becomes a constant vote. So one unit
 changes the votes of one teacher. Votes are private: they are kept in files that only their owner can read (mode 0600).
 
-Two ways from one teacher to the next are closed here (`_isolated`, `ballots`): the generators of `random`, numpy and
+Two ways from one teacher to the next are closed here (`isolation`, `ballots`): the generators of `random`, numpy and
 torch that a process shares are seeded anew for each teacher, and restored; and each teacher gets a copy of the queries,
 so that a model that changes its input (`StandardScaler(copy=False)`) changes no one else's. Other state that a function
 shares between its calls is the caller's responsibility.
@@ -22,12 +22,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import random
-import secrets
-import sys
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,6 +31,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.learn.pate.isolation import isolated
 from tacit.mechanisms.exact_sampling import integers_below
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy.arguments import require_progress
@@ -76,27 +72,6 @@ def _is_estimator(teacher: Any) -> bool:
     return hasattr(teacher, "fit") and hasattr(teacher, "get_params")
 
 
-@contextmanager
-def _isolated() -> Iterator[None]:
-    """Seed the generators of the process with fresh randomness, silence warnings, and restore both at the end.
-
-    A warning about one teacher's data would be an observation of it. Seeds are not those of noise, and no secret.
-    """
-    seed, torch = secrets.randbits(32), sys.modules.get("torch")
-    plain, arrays = random.getstate(), np.random.get_state()
-    with ExitStack() as stack:
-        stack.callback(random.setstate, plain)
-        stack.callback(np.random.set_state, arrays)
-        random.seed(seed)
-        np.random.seed(seed)
-        if torch is not None:
-            stack.enter_context(torch.random.fork_rng())
-            torch.manual_seed(seed)
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        yield
-
-
 def fit_teacher(teacher: Any, x: Any, y: Labels) -> Predictor:
     """Train one teacher and return its function from queries to labels."""
     require_teacher(teacher)
@@ -116,7 +91,7 @@ def train_one(teacher: Any, classes: int, x: Any, y: Labels) -> Predictor:
     if len(seen) < 2:
         return partial(_constant, int(seen[0]) if len(seen) else 0)
     try:
-        with _isolated():
+        with isolated():
             return fit_teacher(teacher, x, y)
     except Exception:
         return partial(_constant, 0)
@@ -129,7 +104,7 @@ def _constant(label: int, queries: Any) -> Labels:
 def ballots(predict: Predictor, classes: int, queries: Any) -> Labels:
     """Return a teacher's vote on each query; class 0 wherever it gives no label within the classes."""
     try:
-        with _isolated():
+        with isolated():
             found = np.asarray(predict(np.array(queries)))
             if found.shape != (len(queries),):
                 return _constant(0, queries)
