@@ -131,6 +131,15 @@ def test_people_of_adult_are_attacked_where_the_environment_names_them(
     assert shown("differencing")["secrets guessed right, exact counts of at least 10 people"] == 1
 
 
+def test_votes_of_teachers_cost_less_in_simulation_than_is_charged() -> None:
+    pytest.importorskip("sklearn")
+    found = shown("pate_table")
+    dependent = found["  data-dependent epsilon, simulated (not private)"]
+    assert 0 < found["  of it, selecting alone"] < dependent < found["  data-independent epsilon"]
+    assert 0 < found["Confident, threshold 80 % of teachers: answered of 100 (expected)"] < 100
+    assert {"pate_accuracy", "pate_costs", "pate_answered"} == set(found.plots)
+
+
 def test_a_script_shows_its_story_as_help() -> None:
     command = [sys.executable, "-m", "gallery.census_block", "--help"]
     outcome = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -20,6 +20,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple, Self, SupportsIndex
 
 import numpy as np
@@ -162,6 +163,7 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
         answers = queries if self.answers is None else whole("answers", self.answers)
         if self.aggregator.test_event is None and answers != queries:
             raise InvalidInput("this aggregator answers every query; leave answers= out", name="answers")
+        ensemble.require_teacher(self.teacher)
         whole("teachers", self.teachers, at_least=2)
         whole("jobs", self.jobs)
         if report is not None:
@@ -277,8 +279,7 @@ class PATE(ClassifierMixin, _Ensemble):  # type: ignore[misc]
         inside_unit_interval("confidence", self.confidence)
         if self.semi_supervised not in ("self-training", "student", "none"):
             raise InvalidInput('semi_supervised must be "self-training", "student" or "none"', name="semi_supervised")
-        if not hasattr(self.student, "fit") or not hasattr(self.student, "get_params"):
-            raise WrongType("student must be a scikit-learn classifier", name="student")
+        self._require_student()
         training = self._training(X, y, units)
         pool = _rows("public", public)
         if pool.shape[1:] != training.x.shape[1:]:
@@ -292,10 +293,18 @@ class PATE(ClassifierMixin, _Ensemble):  # type: ignore[misc]
         votes = training.votes(asked, self._source, folder=folder, progress=self.progress)
         plan = self._with_votes(plan, votes, pool)
         released = pipeline.release(plan, self.budget, ReleaseOptions(self.purpose, source=self._source))
-        self._learn(released.answer, pool)
         self.cost_, self.permit_ = released.cost, released.permit
+        self._learn(released.answer, pool)
         self.card_ = self._card(plan)
         return self
+
+    def _require_student(self) -> None:
+        """Raise unless the student can be trained, and tells how sure it is where that is needed."""
+        if not hasattr(self.student, "fit") or not hasattr(self.student, "get_params"):
+            raise WrongType("student must be a scikit-learn classifier", name="student")
+        is_asked = self.semi_supervised == "self-training" or isinstance(self.aggregator, InteractiveGNMax)
+        if is_asked and not hasattr(self.student, "predict_proba"):
+            raise WrongType("self-training and InteractiveGNMax need a student with predict_proba", name="student")
 
     def _with_votes(self, plan: PatePlan, votes: NDArray[np.int64], pool: Any) -> PatePlan:
         interactive = isinstance(plan.aggregator, InteractiveGNMax)
@@ -314,7 +323,9 @@ class PATE(ClassifierMixin, _Ensemble):  # type: ignore[misc]
         student = self._student(labels, pool)
         found = np.zeros_like(uniform)
         found[:, student.classes_] = student.predict_proba(pool[: len(labels)])
-        return found
+        total = found.sum(axis=1, keepdims=True)
+        is_usable = np.isfinite(total) & (total > 0) & (found >= 0).all(axis=1, keepdims=True)
+        return np.where(is_usable, found / np.where(is_usable, total, 1.0), uniform)
 
     def _student(self, labels: NDArray[np.int64], pool: Any) -> Any:
         """Return a student trained on labels of the first public rows, and on the others as `semi_supervised` says."""
@@ -379,17 +390,23 @@ class PrivatePrediction(_Ensemble):
         self.budget, self.delta, self.queries, self.answers = budget, delta, queries, answers
         self.jobs, self.purpose, self.progress = jobs, purpose, progress
 
-    def fit(self, X: Any, y: Any, *, units: Any = None) -> Self:  # noqa: N803
-        """Train the teachers, and charge all queries."""
+    def fit(self, X: Any, y: Any, *, units: Any = None, public: Any = None) -> Self:  # noqa: N803
+        """Train the teachers, and charge all queries.
+
+        On `public` rows the teacher is tried before anything is charged; without them, one that always fails is not
+        noticed: it votes for the first class.
+        """
         plan = self._plan()
         training = self._training(X, y, units)
+        if public is not None:
+            ensemble.rehearse(self.teacher, plan.classes, _rows("public", public))
         self._require_affordable(plan)
         models = training.models(self._source, self.progress)
         permit = pipeline.begin(plan, self.budget, ReleaseOptions(self.purpose, source=self._source))
         self._anchor = StepAnchor(self.budget, permit.id, plan.queries)
         self._digest = start_digest(self._source.read(32))
         self._anchor.begin(self._digest)
-        self._models, self._plan_of, self._shape = models, plan, training.x.shape[1:]
+        self._models, self._plan_of, self._shape, self._lock = models, plan, training.x.shape[1:], Lock()
         self.classes_, self.cost_, self.permit_ = self._classes(), permit.cost, permit
         self.asked_ = self.answered_ = 0
         self.card_ = f"Private prediction: {self._describe(plan)}"
@@ -398,9 +415,14 @@ class PrivatePrediction(_Ensemble):
     def predict(self, X: Any) -> np.ma.MaskedArray[Any, Any]:  # noqa: N803
         """Return a label for each row, masked where there is none.
 
-        If fewer queries are left than rows, or no answers, Exhausted is raised and nothing is asked.
+        If fewer queries are left than rows, or no answers, Exhausted is raised and nothing is asked. One thread asks at
+        a time: two that read the same number of answers would each give the last one.
         """
-        rows, plan = _rows("X", X), self._plan_of
+        with self._lock:
+            return self._predict(_rows("X", X))
+
+    def _predict(self, rows: NDArray[Any]) -> np.ma.MaskedArray[Any, Any]:
+        plan = self._plan_of
         if rows.shape[1:] != self._shape:
             raise WrongType("rows must have the shape of those that were learned from", name="X", value=rows.shape)
         if self.asked_ + len(rows) > plan.queries or self.answered_ >= plan.answers:

@@ -4,6 +4,11 @@ Promise: every unit is in one part, drawn uniformly and independently of the dat
 own part and the public queries, and nothing else; whatever goes wrong with it becomes a constant vote. So one unit
 changes the votes of one teacher. Votes are private: they are kept in files that only their owner can read (mode 0600).
 
+Two ways from one teacher to the next are closed here (`isolation`, `ballots`): the generators of `random`, numpy and
+torch that a process shares are seeded anew for each teacher, and restored; and each teacher gets a copy of the queries,
+so that a model that changes its input (`StandardScaler(copy=False)`) changes no one else's. Other state that a function
+shares between its calls is the caller's responsibility.
+
 A teacher is a scikit-learn classifier, which is cloned for each part, or a function `teacher(X, y)` that trains a model
 of any kind, for example in torch, and returns a function from queries to labels. It must be able to be pickled when
 `jobs` is above 1. Labels are indices into the declared classes.
@@ -26,6 +31,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.learn.pate.isolation import isolated
 from tacit.mechanisms.exact_sampling import integers_below
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy.arguments import require_progress
@@ -55,14 +61,24 @@ def require_disjoint(units: NDArray[Any], parts: Labels) -> None:
         raise InvalidInput("a unit is in the parts of two teachers", name="parts")
 
 
+def require_teacher(teacher: Any) -> None:
+    """Raise WrongType for what is neither a scikit-learn classifier nor a function."""
+    is_class = isinstance(teacher, type) and hasattr(teacher, "get_params")
+    if is_class or not (_is_estimator(teacher) or callable(teacher)):
+        raise WrongType("a teacher is a scikit-learn classifier or a function of X and y", name="teacher")
+
+
+def _is_estimator(teacher: Any) -> bool:
+    return hasattr(teacher, "fit") and hasattr(teacher, "get_params")
+
+
 def fit_teacher(teacher: Any, x: Any, y: Labels) -> Predictor:
     """Train one teacher and return its function from queries to labels."""
-    if hasattr(teacher, "fit") and hasattr(teacher, "get_params"):
+    require_teacher(teacher)
+    if _is_estimator(teacher):
         model: Any = import_extra("sklearn.base", extra="learn", purpose="PATE").clone(teacher).fit(x, y)
-    elif callable(teacher):
-        model = teacher(x, y)
     else:
-        raise WrongType("a teacher is a scikit-learn classifier or a function of X and y", name="teacher")
+        model = teacher(x, y)
     predict = getattr(model, "predict", model)
     if not callable(predict):
         raise WrongType("a teacher function must return a function of queries, or a model", name="teacher")
@@ -75,7 +91,8 @@ def train_one(teacher: Any, classes: int, x: Any, y: Labels) -> Predictor:
     if len(seen) < 2:
         return partial(_constant, int(seen[0]) if len(seen) else 0)
     try:
-        return fit_teacher(teacher, x, y)
+        with isolated():
+            return fit_teacher(teacher, x, y)
     except Exception:
         return partial(_constant, 0)
 
@@ -87,10 +104,11 @@ def _constant(label: int, queries: Any) -> Labels:
 def ballots(predict: Predictor, classes: int, queries: Any) -> Labels:
     """Return a teacher's vote on each query; class 0 wherever it gives no label within the classes."""
     try:
-        found = np.asarray(predict(queries))
-        if found.shape != (len(queries),):
-            return _constant(0, queries)
-        labels = found.astype(np.int64)
+        with isolated():
+            found = np.asarray(predict(np.array(queries)))
+            if found.shape != (len(queries),):
+                return _constant(0, queries)
+            labels = found.astype(np.int64)
     except Exception:
         return _constant(0, queries)
     return np.where((labels >= 0) & (labels < classes), labels, 0)
@@ -106,7 +124,7 @@ def rehearse(teacher: Any, classes: int, queries: Any) -> None:
     some = queries[:REHEARSED_ROWS]
     made_up = np.arange(len(some)) % classes
     try:
-        found = np.asarray(fit_teacher(teacher, some, made_up)(some))
+        found = np.asarray(fit_teacher(teacher, np.array(some), made_up)(np.array(some)))
     except (WrongType, InvalidInput):
         raise
     except Exception as error:

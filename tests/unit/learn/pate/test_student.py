@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
 
 import tacit
 from tacit.learn import (
@@ -41,6 +45,7 @@ def rows(count: int) -> tuple[np.ndarray, np.ndarray]:
 X, Y = rows(1200)
 PUBLIC, TRUE = rows(400)
 CONFIDENT = ConfidentGNMax(8, threshold=30, test_sigma=20)
+INTERACTIVE = InteractiveGNMax(8, 30, 20, certainty=0.9)
 REPORT = SanitisedReport(order=4, sigma=6, beta=0.05)
 
 
@@ -175,6 +180,8 @@ BAD: list[tuple[dict[str, Any], dict[str, Any], type[Exception]]] = [
     ({}, {"teachers": 1}, OutOfRange),
     ({}, {"confidence": 2.0}, OutOfRange),
     ({}, {"semi_supervised": "gan"}, InvalidInput),
+    ({}, {"student": LinearSVC()}, WrongType),
+    ({}, {"student": LinearSVC(), "semi_supervised": "none", "aggregator": INTERACTIVE}, WrongType),
 ]
 
 
@@ -212,6 +219,35 @@ def test_parameters_are_those_of_scikit_learn() -> None:
     assert model.set_params(queries=70).queries == 70
 
 
+class Imprecise(GaussianNB):
+    """Its probabilities do not add up to 1, or are no numbers."""
+
+    def fit(self, x: Any, y: Any) -> Any:
+        return super().fit(x[y >= 0], y[y >= 0])
+
+    def predict_proba(self, x: Any) -> Any:
+        return np.where(np.arange(len(x))[:, None] % 2, 1.001, np.nan) * super().predict_proba(x)
+
+
+def test_a_student_with_imprecise_probabilities_does_not_lose_what_was_charged() -> None:
+    model = pate(tacit.Budget(60, 1e-4), aggregator=INTERACTIVE, answers=25, student=Imprecise())
+    model.set_params(semi_supervised="student").fit(X, Y, public=PUBLIC)
+    assert len(model.answered_) > 0
+
+
+class Failing(GaussianNB):
+    def fit(self, x: Any, y: Any) -> Any:
+        raise RuntimeError("no convergence")
+
+
+def test_a_student_that_fails_leaves_the_labels_and_their_cost() -> None:
+    model = pate(tacit.Budget(60, 1e-4), aggregator=GNMax(8), answers=None, student=Failing())
+    with pytest.raises(RuntimeError, match="no convergence"):
+        model.set_params(semi_supervised="student").fit(X, Y, public=PUBLIC)
+    assert len(model.labels_) == 60
+    assert model.cost_.epsilon > 0
+
+
 def prediction(budget: tacit.Budget, **changes: Any) -> PrivatePrediction:
     settings = {
         "teachers": 50, "classes": LABELS, "aggregator": GNMax(6), "budget": budget, "delta": 1e-6, "queries": 20,
@@ -243,6 +279,44 @@ def test_private_predictions_end_with_the_charged_answers() -> None:
     assert found.mask.tolist() == [False] * 3 + [True] * 7
     with pytest.raises(Exhausted):
         model.predict(PUBLIC[:1])
+
+
+def test_threads_give_no_more_answers_than_were_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    both, ask = threading.Barrier(2, timeout=0.5), module.ask
+
+    def late(*arguments: Any) -> Any:
+        found = ask(*arguments)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            time.sleep(0.1 * both.wait())
+        return found
+
+    sure = ConfidentGNMax(6, threshold=-1000, test_sigma=20)
+    model, given = prediction(tacit.Budget(30, 1e-4), aggregator=sure, answers=1), []
+    monkeypatch.setattr(module, "ask", late)
+
+    def asking() -> None:
+        try:
+            given.append(model.predict(PUBLIC[:1]).count())
+        except Exhausted:
+            given.append(0)
+
+    threads = [threading.Thread(target=asking) for _ in range(2)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert sorted(given) == [0, 1]
+
+
+@pytest.mark.parametrize("teacher", ["forest", GaussianNB])
+def test_private_prediction_refuses_what_is_no_teacher_before_the_charge(teacher: Any) -> None:
+    budget = tacit.Budget(30, 1e-4)
+    model = PrivatePrediction(teacher, teachers=50, classes=LABELS, aggregator=GNMax(6), budget=budget, delta=1e-6)
+    with pytest.raises(WrongType, match="a teacher is"):
+        model.fit(X, Y)
+    with pytest.raises(InvalidInput, match="made-up labels"):
+        model.set_params(teacher=Failing()).fit(X, Y, public=PUBLIC)
+    assert not budget.events
 
 
 def test_private_teachers_cannot_be_copied() -> None:

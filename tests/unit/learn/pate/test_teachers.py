@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import stat
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,57 @@ def test_a_broken_teacher_is_found_on_public_rows() -> None:
         rehearse(lambda x, y: lambda queries: np.zeros(3), 2, QUERIES)
     with pytest.raises(WrongType, match="scikit-learn"):
         fit_teacher("forest", X, Y)
+
+
+def test_a_teacher_that_changes_its_input_moves_no_other_vote() -> None:
+    seen = []
+
+    def careless(x: np.ndarray, y: np.ndarray) -> Any:
+        def predict(queries: np.ndarray) -> np.ndarray:
+            seen.append(queries.copy())
+            queries += x[0]
+            return np.zeros(len(queries))
+
+        return predict
+
+    before = QUERIES.copy()
+    training(careless).votes(QUERIES, SeededSource(1))
+    rehearse(careless, 2, QUERIES)
+    assert all((one == before).all() for one in seen)
+    assert (before == QUERIES).all()
+
+
+def test_teachers_share_no_generator_and_leave_that_of_the_caller_alone() -> None:
+    torch = pytest.importorskip("torch")
+    drawn = []
+
+    def draws() -> list[float]:
+        return [random.random(), float(np.random.random()), float(torch.rand(1))]
+
+    def drawing(x: np.ndarray, y: np.ndarray) -> Any:
+        drawn.append(draws())
+        return lambda queries: np.zeros(len(queries)) if drawn.append(draws()) is None else None
+
+    def after() -> list[float]:
+        random.seed(0), np.random.seed(0), torch.manual_seed(0)
+        training(drawing).votes(QUERIES, SeededSource(1))
+        return draws()
+
+    random.seed(0), np.random.seed(0), torch.manual_seed(0)
+    untouched = draws()
+    assert after() == after() == untouched
+    assert len({one for kind in drawn for one in kind}) > 100
+
+
+def test_warnings_about_the_data_of_a_teacher_do_not_leave() -> None:
+    def warning(x: np.ndarray, y: np.ndarray) -> Any:
+        warnings.warn(f"{len(x)} rows", stacklevel=1)
+        return nearest_mean(x, y)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        votes = training(warning).votes(QUERIES, SeededSource(1))
+    assert (votes == training(nearest_mean).votes(QUERIES, SeededSource(1))).all()
 
 
 def test_a_folder_keeps_votes_that_only_the_owner_can_read(tmp_path: Path) -> None:
