@@ -26,7 +26,7 @@ from tacit.wire.responses import ModelResponse, PredictionResponse, TrainingResp
 from tacit.wire.values import encode, encode_number
 
 if TYPE_CHECKING:
-    from tacit.learn.estimators.base import PrivateEstimator
+    from tacit.learn.estimators.registry import PrivateEstimator
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class RemoteModel:
     @cached_property
     def estimator(self) -> PrivateEstimator:
         """The fitted estimator, downloaded; needs the extra `learn`."""
-        base = import_extra("tacit.learn.estimators.base", extra="learn", purpose="machine learning")
-        found: PrivateEstimator = base.from_document(self.document)
+        registry = import_extra("tacit.learn.estimators.registry", extra="learn", purpose="machine learning")
+        found: PrivateEstimator = registry.from_document(self.document)
         return found
 
     def predict(self, rows: Mapping[str, Sequence[Any]], method: str | None = None) -> Prediction:

@@ -54,8 +54,6 @@ ID_LENGTH: Final = 24
 MODELS_MAX: Final = 1_000
 """The greatest number of models that are kept for one analyst, and for the owner."""
 _ID: Final = re.compile(f"[0-9a-f]{{{ID_LENGTH}}}")
-METHODS: Final = ("predict", "predict_proba", "transform", "score_samples")
-"""What a model computes of rows; the first that an estimator has is its default."""
 NUMBER_MAX: Final = 1_000
 """The greatest number of bins, clusters and the like, which planning takes time for, of an estimator by name."""
 UNLIMITED: Final = ("rows_per_unit", "random_state")
@@ -125,7 +123,7 @@ def predict(
         raise InvalidInput(f"the rows have no column {missing[0]}", name=missing[0])
     if len({len(instances(name, given[name], object, "a list of values")) for name in features}) > 1:
         raise InvalidInput("the columns must have the same number of values", name="rows")
-    can = [one for one in METHODS if hasattr(estimator, one)]
+    can = [one for one in _estimators().METHODS if hasattr(estimator, one)]
     chosen = can[0] if method is None and can else method
     if chosen not in can:
         raise InvalidInput(
@@ -364,4 +362,4 @@ def estimator_of(name: str, parameters: Mapping[str, Any]) -> PrivateEstimator:
 
 
 def _estimators() -> Any:
-    return import_extra("tacit.learn.estimators.base", extra="learn", purpose="machine learning")
+    return import_extra("tacit.learn.estimators.registry", extra="learn", purpose="machine learning")

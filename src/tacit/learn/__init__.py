@@ -6,6 +6,7 @@
     StandardScaler, KBinsDiscretizer, KernelDensity                 preprocessing and densities, likewise
     HistGradientBoostingClassifier                                  boosted additive models, likewise
     PrivateSearch                                                   private selection of hyper-parameters
+    from_document                                                   fitted estimators from their documents
     PATE, PrivatePrediction, SanitisedReport                        students of private teachers, and their report
     LNMax, GNMax, ConfidentGNMax, InteractiveGNMax                  how votes of teachers are aggregated
     randomize_labels, LabelDPClassifier, corrected_loss             learning from randomised labels
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from tacit.learn.estimators.logistic import LogisticRegression
     from tacit.learn.estimators.naive_bayes import CategoricalNB, GaussianNB
     from tacit.learn.estimators.preprocessing import KBinsDiscretizer, StandardScaler
+    from tacit.learn.estimators.registry import from_document
     from tacit.learn.estimators.selection import PrivateSearch
     from tacit.learn.estimators.trees import DecisionTreeClassifier, RandomForestClassifier
     from tacit.learn.pate.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
@@ -79,6 +81,7 @@ __all__ = [
     "debiased_linear_regression",
     "debiased_naive_bayes",
     "drop_rare_features",
+    "from_document",
     "make_private",
     "normalize_weights",
     "randomize_features",
@@ -103,6 +106,7 @@ _HOMES: Final = {
     "tacit.learn.estimators.preprocessing": ("KBinsDiscretizer", "StandardScaler"),
     "tacit.learn.estimators.selection": ("PrivateSearch",),
     "tacit.learn.estimators.trees": ("DecisionTreeClassifier", "RandomForestClassifier"),
+    "tacit.learn.estimators.registry": ("from_document",),
     "tacit.learn.pate.aggregators": ("ConfidentGNMax", "GNMax", "InteractiveGNMax", "LNMax"),
     "tacit.learn.pate.report": ("SanitisedReport",),
     "tacit.learn.pate.student": ("PATE", "PrivatePrediction"),
@@ -115,7 +119,11 @@ _HOMES: Final = {
 }
 
 ESTIMATORS: Final = tuple(
-    name for home, names in _HOMES.items() if home.startswith("tacit.learn.estimators.") for name in names
+    name
+    for home, names in _HOMES.items()
+    if home.startswith("tacit.learn.estimators.")
+    for name in names
+    if name[0].isupper()
 )
 """The names of estimators, which a curator and a server train."""
 

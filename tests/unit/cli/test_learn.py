@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tacit.cli.app import run
-from tacit.learn.estimators.base import from_document
+from tacit.learn import from_document
 from tests.unit.cli.stats_commands import epsilon_spent
 from tests.unit.cli.terminal import Typist
 

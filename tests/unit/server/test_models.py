@@ -15,7 +15,7 @@ import pytest
 from tacit import learn
 from tacit.curator import models
 from tacit.curator.models import NOT_STATED
-from tacit.learn.estimators.base import from_document
+from tacit.learn import from_document
 from tests.unit.server import clinic
 from tests.unit.server.clinic import Clinic
 

@@ -110,7 +110,7 @@ def show(screen: Screen, folder: Path, server: ServerAddress | None, model: str)
 def export(screen: Screen, folder: Path, server: ServerAddress | None, model: str, file: Path) -> None:
     """Write a model as a JSON document to a new file.
 
-    tacit.learn.estimators.base.from_document makes the fitted estimator from it, without the folder or the server.
+    tacit.learn.from_document makes the fitted estimator from it, without the folder or the server.
     """
     import json
 

@@ -31,12 +31,19 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.accounting.conversions import Cost
-from tacit.learn.estimators.documents import FORMAT, decode, decode_features, encode, encode_features
+from tacit.learn.estimators.documents import FORMAT, encode, encode_features
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, plan_of
 from tacit.ledger import Budget
 from tacit.ledger.accounts import DELTA_SHARE
 from tacit.measuring.allocation import Allocation
-from tacit.privacy.errors import EmptyInput, InvalidInput, NotBounded, NotFinite, OutOfRange, UnknownName, WrongType
+from tacit.privacy.errors import (
+    EmptyInput,
+    InvalidInput,
+    NotBounded,
+    NotFinite,
+    OutOfRange,
+    WrongType,
+)
 from tacit.privacy.numbers import failure_probability, rounded_up
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
@@ -379,39 +386,6 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         """Return the classes as cells: stated, registered, or those of a boolean."""
         assert columns.target is not None
         return inputs.cut(columns.target, self.classes, what="classes")
-
-
-def from_document(document: Mapping[str, Any]) -> PrivateEstimator:
-    """Return the fitted model that `PrivateEstimator.to_document` wrote, with the same predictions and no budget."""
-    from tacit import learn
-
-    name = document.get("estimator")
-    kind = getattr(learn, name, None) if name in learn.ESTIMATORS else None
-    if document.get("format") != FORMAT or not isinstance(kind, type) or not issubclass(kind, PrivateEstimator):
-        raise InvalidInput("this is no document of an estimator that this version of tacit has", name="document")
-    try:
-        model: PrivateEstimator = kind(**{name: decode(one) for name, one in document["parameters"].items()})
-        model.cost_ = Cost(**decode(document["cost"]))
-        fitted = {name: decode(one) for name, one in document["fitted"].items()}
-        model._set_fitted(decode_features(document["features"]), fitted, fitted.get("feature_names_in_"))
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"the document is damaged: {error}", name="document") from None
-    return model
-
-
-def estimator_class(name: object) -> type[PrivateEstimator]:
-    """Return an estimator of `tacit.learn` by its name, or raise UnknownName."""
-    from tacit import learn
-
-    known = {one: getattr(learn, one) for one in learn.ESTIMATORS if issubclass(getattr(learn, one), PrivateEstimator)}
-    names = [one for one, kind in known.items() if kind.is_for_servers]
-    if name not in names:
-        why = f"there is no estimator {name}"
-        if name in known:
-            why = f"{name} is trained in the curator's process alone, as its running time has to stay secret"
-        raise UnknownName(f"{why}; the estimators are {', '.join(names)}", name="estimator")
-    found: type[PrivateEstimator] = known[str(name)]
-    return found
 
 
 def columns_of(X: Any) -> dict[str, Any]:

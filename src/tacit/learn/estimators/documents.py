@@ -7,6 +7,7 @@ with one key that names its type: `array`, `number` (infinite), `date`, `time`, 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import date, datetime
 from fractions import Fraction
@@ -22,6 +23,8 @@ from tacit.stats.rows import ColumnSteps, Cut
 
 FORMAT: Final = "tacit estimator 1"
 _DTYPES: Final = frozenset("biufUO")
+_DTYPE: Final = re.compile(r"[|<>=]?([biufUO])\d{0,9}")
+_STEP: Final = re.compile(r"\d{1,400}(/\d{1,400})?")
 
 
 def encode(value: Any) -> Any:
@@ -58,8 +61,8 @@ def decode(written: Any) -> Any:
             return written
         case list():
             return [decode(one) for one in written]
-        case {"array": listed, "dtype": str(dtype)} if np.dtype(dtype).kind in _DTYPES:
-            return np.array(decode(listed), dtype=np.dtype(dtype))
+        case {"array": listed, "dtype": str(dtype)} if (found := _DTYPE.fullmatch(dtype)) is not None:
+            return np.array(decode(listed), dtype=np.str_ if found[1] == "U" else np.dtype(dtype))
         case {"number": str(text)}:
             return float(text)
         case {"time": str(text)}:
@@ -95,6 +98,21 @@ def decode_features(written: list[dict[str, Any]]) -> Features:
         if "values" in one:
             columns.append(Cut(one["column"], tuple(decode(one["values"])), tuple(decode(one["edges"]))))
             continue
+        if _STEP.fullmatch(one["step"]) is None:
+            raise InvalidInput("a step is no fraction", name="document")
         step, is_boolean = Fraction(one["step"]), kind is Kind.BOOLEAN
         columns.append(ColumnSteps(one["column"], one["lower"], one["upper"], step, one["shift"], is_boolean))
     return Features(tuple(columns), kinds)
+
+
+def example_row(features: Features) -> dict[str, list[Any]] | None:
+    """Return a made-up row of the features as columns, or None where some are dates or times."""
+    row: dict[str, list[Any]] = {}
+    for one, kind in zip(features.columns, features.kinds, strict=True):
+        if isinstance(one, Cut) and one.values:
+            row[one.column] = [one.values[0]]
+        elif kind in (Kind.DATE, Kind.TIME):
+            return None
+        else:
+            row[one.column] = [True if kind is Kind.BOOLEAN else 0]
+    return row

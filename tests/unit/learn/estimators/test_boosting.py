@@ -13,9 +13,8 @@ from scipy import stats as laws
 from sklearn.linear_model import LogisticRegression
 
 import tacit
-from tacit.learn import HistGradientBoostingClassifier
+from tacit.learn import HistGradientBoostingClassifier, from_document
 from tacit.learn.estimators import boosting
-from tacit.learn.estimators.base import from_document
 from tacit.learn.estimators.boosting import AdditiveScores
 from tacit.learn.estimators.exact_gradients import RESIDUAL
 from tacit.learn.estimators.model_plan import deviation

@@ -15,7 +15,7 @@ import pytest
 from sklearn.base import clone
 
 import tacit
-from tacit.learn.estimators.base import from_document
+from tacit.learn import from_document
 from tacit.privacy.errors import InvalidInput, NotBounded, TacitError
 from tests.support.estimators import BOUNDS, CLASSES, COSTS, EXACT, EXAMPLES, GROUPS, LABELS, ROWS, SIZE, outputs
 

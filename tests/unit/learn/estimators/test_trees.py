@@ -13,8 +13,7 @@ from scipy import stats as laws
 from sklearn.tree import DecisionTreeClassifier as PlainTree
 
 import tacit
-from tacit.learn import DecisionTreeClassifier, RandomForestClassifier
-from tacit.learn.estimators.base import from_document
+from tacit.learn import DecisionTreeClassifier, RandomForestClassifier, from_document
 from tacit.learn.estimators.model_plan import deviation
 from tacit.learn.estimators.trees import TreeTables
 from tacit.mechanisms.additive import Additive

@@ -15,10 +15,10 @@ from tacit.learn import (
     RandomizedRows,
     debiased_linear_regression,
     debiased_naive_bayes,
+    from_document,
     randomize_features,
     randomize_labels,
 )
-from tacit.learn.estimators.base import from_document
 from tacit.mechanisms import RandomizedResponse
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy import events

@@ -1,0 +1,53 @@
+"""Estimators by their names, and fitted ones from their documents.
+
+A document may come from anywhere: no code is read from it, and one that does not describe a working model is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tacit import learn
+from tacit.accounting.conversions import Cost
+from tacit.learn.estimators.base import PrivateEstimator
+from tacit.learn.estimators.documents import FORMAT, decode, decode_features, example_row
+from tacit.privacy.errors import InvalidInput, TacitError, UnknownName
+
+METHODS: Final = ("predict", "predict_proba", "transform", "score_samples")
+"""What a model computes of rows; the first that an estimator has is its default."""
+
+
+def from_document(document: Mapping[str, Any]) -> PrivateEstimator:
+    """Return the fitted model that `PrivateEstimator.to_document` wrote, with the same predictions and no budget."""
+    name = document.get("estimator")
+    kind = getattr(learn, name, None) if name in learn.ESTIMATORS else None
+    if document.get("format") != FORMAT or not isinstance(kind, type) or not issubclass(kind, PrivateEstimator):
+        raise InvalidInput("this is no document of an estimator that this version of tacit has", name="document")
+    try:
+        model: PrivateEstimator = kind(**{name: decode(one) for name, one in document["parameters"].items()})
+        model.cost_ = Cost(**decode(document["cost"]))
+        fitted = {name: decode(one) for name, one in document["fitted"].items()}
+        if strange := [one for one in fitted if not one.endswith("_") or one.startswith("_") or hasattr(kind, one)]:
+            raise InvalidInput(f"{strange[0]} is no fitted attribute", name="document")
+        model._set_fitted(decode_features(document["features"]), fitted, fitted.get("feature_names_in_"))
+        row = example_row(model.features_)
+        for method in METHODS if row is not None else ():
+            if hasattr(model, method):  # a damaged document raises here, not at the first prediction
+                getattr(model, method)(row)
+    except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError, TacitError) as error:
+        raise InvalidInput(f"the document is damaged: {error}", name="document") from None
+    return model
+
+
+def estimator_class(name: object) -> type[PrivateEstimator]:
+    """Return an estimator of `tacit.learn` by its name, or raise UnknownName."""
+    known = {one: getattr(learn, one) for one in learn.ESTIMATORS if issubclass(getattr(learn, one), PrivateEstimator)}
+    names = [one for one, kind in known.items() if kind.is_for_servers]
+    if name not in names:
+        why = f"there is no estimator {name}"
+        if name in known:
+            why = f"{name} is trained in the curator's process alone, as its running time has to stay secret"
+        raise UnknownName(f"{why}; the estimators are {', '.join(names)}", name="estimator")
+    found: type[PrivateEstimator] = known[str(name)]
+    return found
