@@ -92,7 +92,7 @@ def compare(name: str, world: World, relation: Relation, delta: float, *, counte
 
 @pytest.mark.parametrize(("relation", "delta"), [(ADD, 0.0), (ADD, 1e-3), (REPLACE, 0.0)])
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(world=worlds())
 @example(world=LARGE)
 @example(world=MANY)

@@ -25,7 +25,7 @@ from tests.statistical.evidence import Refuted, accept
 from tests.support.estimators import EXAMPLES
 from tests.support.transcripts import Measured, Row, charged, plan_of, record, rows_of
 
-RUNS = 120
+RUNS = 100
 NAMES = sorted(EXAMPLES)
 SMALL: dict[str, dict[str, Any]] = {
     "LogisticRegression": {"max_iter": 3},
