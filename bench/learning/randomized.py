@@ -158,11 +158,11 @@ def adult_rows(train: Any, test: Any, epsilon: float) -> Scores:
 def mnist(folder: Path, quick: bool) -> tuple[Part, Part]:
     """Return orientations and labels to learn from, and to be scored."""
     rows, labels = digits.load(folder, "t10k")
-    test = torch.tensor(rows[:, digits.PIXELS :]), labels
+    test = torch.tensor(rows), labels
     if quick:
         return (test[0][:8000], test[1][:8000]), (test[0][8000:], test[1][8000:])
     rows, labels = digits.load(folder, "train")
-    return (torch.tensor(rows[:, digits.PIXELS :]), labels), test
+    return (torch.tensor(rows), labels), test
 
 
 def mnist_labels(train: Part, test: Part, epsilon: float, seed: int) -> Scores:

@@ -26,7 +26,7 @@ from tacit.wire.responses import ModelResponse, PredictionResponse, TrainingResp
 from tacit.wire.values import encode, encode_number
 
 if TYPE_CHECKING:
-    from tacit.learn.estimators.registry import PrivateEstimator
+    from tacit.learn.estimators.base import PrivateEstimator
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def predict(
         raise InvalidInput(f"the rows have no column {missing[0]}", name=missing[0])
     if len({len(instances(name, given[name], object, "a list of values")) for name in features}) > 1:
         raise InvalidInput("the columns must have the same number of values", name="rows")
-    can = [one for one in _estimators().METHODS if hasattr(estimator, one)]
+    can: list[str] = [one for one in _estimators().METHODS if hasattr(estimator, one)]
     chosen = can[0] if method is None and can else method
     if chosen not in can:
         raise InvalidInput(

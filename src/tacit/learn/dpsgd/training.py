@@ -24,6 +24,7 @@ failure in the loop loses no step: the same chunk is handed out again when the l
 Arguments of `make_private`:
 
     data                  a torch Dataset, or tensors (arrays) with one entry per row
+    delta                 the delta of the guarantee; counted at less where the budget leaves less (`counted_delta`)
     epsilon               finds the noise for this epsilon at `delta`, instead of noise_multiplier
     noise_multiplier      deviation of the noise over the clip: a number, a list with one for each step, or a
                           function of the step, which is evaluated before the start
@@ -61,6 +62,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 
+from tacit.learn.counted_delta import counted_delta
 from tacit.learn.dpsgd.canaries import CANARIES
 from tacit.learn.dpsgd.checkpoints import (
     Settings,
@@ -149,6 +151,7 @@ def make_private(
 
     def charge() -> dict[str, Any]:
         count = _steps(epochs, steps, total, expected, loader)
+        assert budget is not None, "checked above for the first process"
         schedule = planned(
             steps=count,
             batch_size=expected,
@@ -156,7 +159,7 @@ def make_private(
             epsilon=epsilon,
             noise_multiplier=noise_multiplier,
             clip=clip,
-            delta=delta,
+            delta=counted_delta(budget, float(inside_unit_interval("delta", delta))),
             slack=BulkGaussian().failure((parts.numbers + stated["canaries"] + 1) * count),
             steps_per_pass=None if loader is None else len(loader),
             bands=bands,

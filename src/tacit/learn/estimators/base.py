@@ -31,6 +31,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.accounting.conversions import Cost
+from tacit.learn.counted_delta import counted_delta
 from tacit.learn.estimators.documents import FORMAT, encode, encode_features
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, plan_of
 from tacit.ledger import Budget
@@ -155,7 +156,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             columns[target] = self._checked_target(_one_column(y), length)
             if (kind := self._kind_of_target) is not None:
                 options["kind"][target] = kind
-        return self._prepare(columns, target, options, self._stated_delta)
+        delta = self._stated_delta
+        if delta is not None and isinstance(self.budget, Budget):
+            delta = counted_delta(self.budget, delta)
+        return self._prepare(columns, target, options, delta)
 
     def fit_table(
         self,

@@ -29,6 +29,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from tacit import pipeline
+from tacit.learn.counted_delta import counted_delta
 from tacit.learn.pate import teachers as ensemble
 from tacit.learn.pate.aggregators import Aggregator, GNMax, InteractiveGNMax
 from tacit.learn.pate.report import SanitisedEpsilon, SanitisedReport
@@ -159,6 +160,8 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
             raise WrongType("aggregator must be one of tacit.learn, such as GNMax(40)", name="aggregator", value=given)
         instance("budget", self.budget, Budget, "a budget: budget=tacit.Budget(3, 1e-5)")
         delta = None if self.delta is None else float(failure_probability("delta", self.delta))
+        if delta is not None:
+            delta = counted_delta(self.budget, delta)
         queries = whole("queries", self.queries)
         answers = queries if self.answers is None else whole("answers", self.answers)
         if self.aggregator.test_event is None and answers != queries:
@@ -229,7 +232,8 @@ class PATE(ClassifierMixin, _Ensemble):  # type: ignore[misc]
     aggregator          LNMax, GNMax, ConfidentGNMax or InteractiveGNMax
     student             scikit-learn classifier
     queries, answers    how many public rows are asked, the first ones, and how many of them are answered at most
-    delta               the delta at which the answers are counted; None for a pure budget
+    delta               the delta at which the answers are counted, less where the budget leaves less
+                        (`tacit.learn.counted_delta`); None for a pure budget
     semi_supervised     "self-training": public rows without an answer get the student's own labels where it is sure
                         (`confidence`); "student": the student takes all public rows, those without a label as -1, as in
                         `sklearn.semi_supervised`; "none": answered rows only

@@ -1,0 +1,64 @@
+"""A training that states the delta of its budget is counted at what the budget leaves for it, and not refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import tacit
+from tacit import learn
+from tacit.learn.counted_delta import counted_delta
+from tacit.privacy.errors import BudgetExceeded
+
+RANDOM = np.random.default_rng(0)
+ROWS = RANDOM.normal(size=(200, 3)).astype(np.float32)
+LABELS = (ROWS[:, 0] > 0).astype(np.int64)
+
+
+def train(budget: tacit.Budget, epsilon: float) -> tacit.Cost:
+    model = torch.nn.Linear(3, 2)
+    return learn.make_private(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        (ROWS, LABELS),
+        epsilon=epsilon,
+        delta=1e-5,
+        batch_size=20,
+        epochs=1,
+        budget=budget,
+    ).cost
+
+
+def test_several_trainings_state_the_whole_delta_of_their_budget() -> None:
+    budget = tacit.Budget(epsilon=3.0, delta=1e-5)
+    costs = [train(budget, 0.5) for _ in range(3)]
+    assert all(0.49 < one.epsilon <= 0.5 for one in costs)
+    assert [one.delta for one in costs] == pytest.approx([5e-7, 2.5e-7, 1.25e-7])
+    assert budget.spent().delta <= 1e-6
+
+
+def test_an_estimator_and_a_student_state_the_whole_delta_of_their_budget() -> None:
+    budget = tacit.Budget(epsilon=8.0, delta=1e-6)
+    model = learn.LogisticRegression(epsilon=1.0, delta=1e-6, bounds=(-3, 3), classes=[0, 1], budget=budget)
+    model.fit(ROWS, LABELS)
+    assert (model.cost_.epsilon, model.cost_.delta) == (pytest.approx(1.0), pytest.approx(5e-8))
+    student = learn.PATE(
+        teacher=lambda x, y: lambda queries: (queries[:, 0] > 0).astype(int),
+        teachers=5,
+        classes=[0, 1],
+        aggregator=learn.GNMax(4.0),
+        budget=budget,
+        delta=1e-6,
+        queries=2,
+    )
+    assert student.preview().delta <= 5.1e-8
+
+
+def test_a_delta_that_is_left_is_counted_as_it_is() -> None:
+    assert counted_delta(tacit.Budget(1.0, 1e-4), 1e-5) == 1e-5
+
+
+def test_a_budget_without_delta_refuses_a_training() -> None:
+    with pytest.raises(BudgetExceeded, match="delta"):
+        train(tacit.Budget(3.0), 1.0)
