@@ -133,7 +133,7 @@ class Measured:
 
     accuracy: Floats
     train_accuracy: Floats
-    images: Leak
+    others: Leak
     canaries: Leak
     epsilon: Floats
     is_refuted: bool
@@ -147,7 +147,7 @@ def run(quick: bool) -> Iterator[Result]:
         found = measured(name, size)
         spread = {"spread": float(found.accuracy.std()), "on its training rows": float(found.train_accuracy.mean())}
         yield Result(f"{name}: accuracy", float(found.accuracy.mean()), "% correct", spread)
-        for kind, leak in (("images", found.images), ("mislabelled images", found.canaries)):
+        for kind, leak in (("other rows", found.others), ("mislabelled rows", found.canaries)):
             shown = {
                 "spread": 100 * float(leak.found.std()),
                 "by margin alone": 100 * float(leak.found_by_margin.mean()),
@@ -175,7 +175,7 @@ def measured(name: str, size: Size) -> Measured:
 
     accuracy, trained, epsilon = (np.array([one[figure] for one in runs]) for figure in ("test", "train", "epsilon"))
     is_refuted = any(one["refuted"] for one in runs)
-    return Measured(accuracy, trained, leak("images"), leak("canaries"), epsilon, is_refuted, ceiling)
+    return Measured(accuracy, trained, leak("others"), leak("canaries"), epsilon, is_refuted, ceiling)
 
 
 def _seed(name: str, size: Size, seed: int) -> dict[str, float]:
@@ -198,7 +198,7 @@ def _seed(name: str, size: Size, seed: int) -> dict[str, float]:
     promise = (defence.epsilon, DELTA) if isinstance(defence, Private) else None
     finding = attack.run("canary_audit", attack.Model(scores[0], coins[0]), promise=promise, seed=seed)
     found = {"test": float(np.mean(right)), "train": float(np.mean(right_trained)), "refuted": finding.is_violation}
-    for kind, part in (("canaries", slice(size.canaries)), ("images", slice(size.canaries, None))):
+    for kind, part in (("canaries", slice(size.canaries)), ("others", slice(size.canaries, None))):
         inside_part = coins[:, part]
         area, rate = curve(scores[:, part], inside_part)
         found |= {f"{kind} area": area, f"{kind} found": rate, f"{kind} margin": curve(shown[:, part], inside_part)[1]}

@@ -191,7 +191,7 @@ def persons() -> People:
 def generated(count: int = 8_000) -> People:
     """Return people of three groups; the label of the smallest depends on a feature that is 0 for the others."""
     random, names = np.random.default_rng(5), ["many", "some", "few"]
-    group = random.choice(names, 2 * count, p=[0.6, 0.35, 0.05])
+    group = random.choice(names, 2 * count, p=[0.6, 0.38, 0.02])
     few, numbers = group == "few", random.uniform(-1, 1, (2 * count, 2))
     first, second = np.where(few, 0.0, numbers[:, 0]), np.where(few, numbers[:, 1], 0.0)
     labels = np.where(first + second + random.normal(0, 0.2, 2 * count) > 0, "high", "low")

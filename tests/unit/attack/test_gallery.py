@@ -96,9 +96,9 @@ def test_sticky_noise_is_decoded_through_arithmetic_on_ids() -> None:
 def test_rows_learnt_by_heart_are_found_through_weak_defences_and_hardly_through_dp_sgd() -> None:
     pytest.importorskip("torch")
     found = shown("weak_defences")
-    assert found["mislabelled images found, no defence"] > 0.2
-    assert found["mislabelled images found, DP-SGD, epsilon 0.5"] < 0.15
-    (row,) = (row for row in found.rows if row.figure == "mislabelled images found, DP-SGD, epsilon 0.5")
+    assert found["mislabelled rows found, no defence"] > 0.2
+    assert found["mislabelled rows found, DP-SGD, epsilon 0.5"] < 0.15
+    (row,) = (row for row in found.rows if row.figure == "mislabelled rows found, DP-SGD, epsilon 0.5")
     assert row.theory == "at most 0.0165"
     assert found["recall lost at epsilon 0.5, group: few"] > -0.1
     assert set(found.plots) == {"weak_defences", "weak_defences_groups"}
