@@ -136,7 +136,7 @@ def _accuracy_plot(curves: dict[int, list[tuple[float, float]]], queries: int, n
     layers = []
     for shade, (teachers, points) in zip(shades, curves.items(), strict=True):
         layers += [line(points, color=shade), dots(points, color=shade)]
-        layers.append(label(points[0], f"{teachers} teachers", align="left", dx=10, color=shade))
+        layers.append(label(points[-1], f"{teachers} teachers", align="left", dx=4, dy=16, color=shade))
     return plot(
         "More teachers hide more noise",
         [f"students of {queries} labels by GNMax with noise 10 to 160; {name}", "epsilon is data-independent"],
