@@ -136,10 +136,10 @@ def _accuracy_plot(curves: dict[int, list[tuple[float, float]]], queries: int, n
     layers = []
     for shade, (teachers, points) in zip(shades, curves.items(), strict=True):
         layers += [line(points, color=shade), dots(points, color=shade)]
-        layers.append(label(points[0], f"{teachers} teachers", align="left", dx=10, color=shade))
+        layers.append(label(points[-1], f"{teachers} teachers", align="left", dx=4, dy=16, color=shade))
     return plot(
         "More teachers hide more noise",
-        [f"students of {queries} labels by GNMax with noise 10 to 160; {name}", "epsilon is data-independent"],
+        [f"students of {queries} labels by GNMax, a point for each noise; {name}", "epsilon is data-independent"],
         x={"scale": {"type": "log", "domain": [0.2, 14]}, "axis": {"title": "epsilon at delta 1e-5 (log scale)"}},
         y={"scale": {"domain": [0, 100]}, "axis": {"title": "student, % correct"}},
         layers=layers,
