@@ -115,7 +115,7 @@ def private_step(name, x, y):
     def step():
         optimizer.zero_grad()
         sums, _ = clipper.clipped_sums(functional.cross_entropy(model(x), y, reduction="none"), 1.0)
-        for key, noisy in noise.add(sums, 1.0, 1.0).items():
+        for key, noisy in noise.add(sums, 1.0, 1.0, in_place=True).items():
             parameters[key].grad = noisy.div_(len(x)).to(parameters[key].dtype)
         optimizer.step()
 

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
+Doubles = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 ERROR: Final = 2.0**-18
@@ -132,18 +133,21 @@ class BulkGaussian:
         """Return what to add to delta for `count` numbers in all: the distance to ideal rounded Gaussians."""
         return 0.0 if self.exact else count * 2.0**-100
 
-    def add(self, sums: Mapping[str, Tensor], deviation: float, sensitivity: float) -> dict[str, Tensor]:
+    def add(
+        self, sums: Mapping[str, Tensor], deviation: float, sensitivity: float, *, in_place: bool = False
+    ) -> dict[str, Tensor]:
         """Return the sums with noise of standard deviation `deviation`, in the tensors' dtypes.
 
         `sensitivity` is how far apart, in L2 and over all tensors together, the sums of neighbours can be; `exact`
-        noise is widened for rounding by a share of it.
+        noise is widened for rounding by a share of it. With `in_place` the sums are used up: their memory may hold the
+        results.
         """
         parameter("sensitivity", sensitivity)
         if self.exact:
             return self._add_exact(sums, deviation, sensitivity)
         scale = Scale.of(sum(part.numel() for part in sums.values()), deviation)
         noise = self._take(scale)
-        noisy = _released(sums, noise)
+        noisy = _released(sums, noise, in_place=in_place)
         self._prepare(noise)
         return noisy
 
@@ -301,60 +305,60 @@ def _cipher(key: bytes, stream: int | None = None) -> Any:
     return Cipher(algorithms.AES(key), mode).encryptor()
 
 
-def _released(sums: Mapping[str, Tensor], noise: Noise) -> dict[str, Tensor]:
+def _released(sums: Mapping[str, Tensor], noise: Noise, *, in_place: bool) -> dict[str, Tensor]:
     """Return sums with noise, rounded to whole steps, in their own dtypes; the noise is used up."""
     import torch
 
-    step, start = noise.scale.step, 0
-    available = noise.gaussians.reshape(-1)
+    available, start = noise.gaussians.reshape(-1), 0
     outputs: dict[str, Floats] = {}
-    places: list[Places] = []
-    values: list[NDArray[np.float64]] = []
-    open_places: list[Places] = []
+    undecided: list[tuple[Places, Doubles]] = []
     for name, part in sums.items():
         flat = part.detach().flatten().cpu()
         held: Floats = (flat if flat.dtype in (torch.float32, torch.float64) else flat.float()).numpy()
-        outputs[name] = np.empty_like(held)
-        undecided = _add(held, available[start : start + len(held)], outputs[name], noise.scale)
-        open_places.append(undecided)
-        places.append(start + undecided)
-        values.append(held[undecided].astype(np.float64) / step)
+        outputs[name] = held if in_place else np.empty_like(held)
+        undecided.append(_add(held, available[start : start + len(held)], outputs[name], noise.scale))
         start += len(held)
-    if not np.isfinite(numbers := np.concatenate(values)).all():
+    starts = np.cumsum([0, *(len(output) for output in outputs.values())])
+    values = np.concatenate([own for _, own in undecided])
+    if not np.isfinite(values).all():
         raise NotFinite("sums must be finite", name="sums")
-    decided = noise.rounded(np.concatenate(places), numbers) * step
-    start = 0
-    for output, undecided in zip(outputs.values(), open_places, strict=True):
-        output[undecided] = decided[start : start + len(undecided)]
-        start += len(undecided)
+    places = np.concatenate([start + own for start, (own, _) in zip(starts, undecided, strict=False)])
+    decided = noise.rounded(places, values) * noise.scale.step
+    bounds = np.cumsum([len(own) for own, _ in undecided])[:-1]
+    for output, (own, _), numbers in zip(outputs.values(), undecided, np.split(decided, bounds), strict=True):
+        output[own] = numbers
     return {
         name: torch.from_numpy(outputs[name]).to(part.device, part.dtype).view(part.shape)
         for name, part in sums.items()
     }
 
 
-def _add(values: Floats, gaussians: NDArray[np.float32], output: Floats, scale: Scale) -> Places:
-    """Write values plus noise, rounded to whole steps, and return the places where that is not decided.
+def _add(values: Floats, gaussians: NDArray[np.float32], output: Floats, scale: Scale) -> tuple[Places, Doubles]:
+    """Write values plus noise, rounded to whole steps; return where that is not decided, and the values there in steps.
 
-    Where values are not finite it is not. The Gaussians are used up.
+    Where values are not finite it is not. The Gaussians are used up; `output` may be the memory of `values`.
     """
     limit = np.float32(0.5 - ERROR * scale.deviation_steps - ADDITION_ERROR)
-    undecided = [np.empty(0, np.int64)]
+    places, left = [np.empty(0, np.int64)], [np.empty(0)]
+    work = np.empty((2, min(len(values), RELEASED_TOGETHER)), values.dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         for start in range(0, len(values), RELEASED_TOGETHER):
             part = slice(start, start + RELEASED_TOGETHER)
-            offset = values[part] * values.dtype.type(1 / scale.step)
-            whole = np.rint(offset)
+            own, fraction = values[part], gaussians[part]
+            offset, whole = work[:, : len(own)]
+            np.multiply(own, 1 / scale.step, out=offset)
+            np.rint(offset, out=whole)
             offset -= whole
-            left = gaussians[part]
-            left += offset
-            rounded = np.rint(left)
-            left -= rounded
-            np.abs(left, out=left)
-            undecided.append(start + np.flatnonzero(~(left <= limit)))
+            fraction += offset
+            rounded = np.rint(fraction, out=offset)
+            fraction -= rounded
             whole += rounded
+            np.abs(fraction, out=fraction)
+            undecided = np.flatnonzero(~(fraction <= limit))
+            places.append(start + undecided)
+            left.append(own[undecided].astype(np.float64) / scale.step)
             np.multiply(whole, scale.step, out=output[part])
-    return np.concatenate(undecided)
+    return np.concatenate(places), np.concatenate(left)
 
 
 def _make(source: RandomSource, exact: bool) -> BulkGaussian:

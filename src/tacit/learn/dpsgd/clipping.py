@@ -41,6 +41,7 @@ from tacit.learn.dpsgd.layers import (
     Linear,
     Rows,
     Rule,
+    Scratch,
     Use,
     Vectorised,
     positions_of,
@@ -78,6 +79,7 @@ class PerSampleClipper:
         if not self._names:
             raise WrongType("the model has no trainable parameter; set requires_grad on some", name="model")
         self._uses: list[Use] = []
+        self._scratch = Scratch()
         self._paused = False
         self._probed = False
         self._handles: list[RemovableHandle] = []
@@ -125,19 +127,27 @@ class PerSampleClipper:
             raise OutOfRange("the clip must be at least 2^-30 and at most 2^30", name="clip", value=clip)
         if losses.dim() != 1:
             raise WrongType('give one loss for each sample (reduction="none")', name="losses")
-        sums = {name: torch.zeros_like(parameter) for parameter, name in self._names.items()}
         if not len(losses):
-            return sums, losses.detach().new_zeros(0)
+            return self._with_zeros({}), losses.detach().new_zeros(0)
         require_separate_samples(self.model)
-        rows = _rows_of(losses, units, is_precise=is_precise or products_are_reduced())
+        rows = _rows_of(losses, units, self._scratch, is_precise=is_precise or products_are_reduced())
         if not self._probed and len(losses) > 1:
             self._probe(losses, uses)
         reached = _reached(losses, uses)
         with torch.no_grad(), self._pause():
-            return self._combine(_blocks(reached), rows, clip, sums)
+            sums, norms = self._combine(_blocks(reached), rows, clip)
+        return self._with_zeros(sums), norms
 
-    def _combine(self, blocks: list[Block], rows: Rows, clip: float, sums: Gradients) -> tuple[Gradients, Tensor]:
-        """Return the clipped sums over all blocks of parameters; `sums` has zeros for those that were not used."""
+    def _with_zeros(self, sums: Gradients) -> Gradients:
+        """Return sums for all parameters in their order, 0 for those that were not used."""
+        return {
+            name: sums[name] if name in sums else torch.zeros_like(parameter)
+            for parameter, name in self._names.items()
+        }
+
+    def _combine(self, blocks: list[Block], rows: Rows, clip: float) -> tuple[Gradients, Tensor]:
+        """Return the clipped sums over all blocks of parameters."""
+        sums: Gradients = {}
         if not blocks:
             return sums, torch.zeros(rows.count, dtype=torch.float64)
         norms, formed = zip(*(block.norms(rows) for block in blocks), strict=True)
@@ -145,7 +155,7 @@ class PerSampleClipper:
         bad = ~torch.isfinite(total)
         if bad.any():
             if not bad.all():
-                sums, total = self._combine([block.without(rows, bad) for block in blocks], rows, clip, sums)
+                sums, total = self._combine([block.without(rows, bad) for block in blocks], rows, clip)
             return sums, total.masked_fill(bad, torch.inf)
         for block, block_norms, gradients in zip(blocks, norms, formed, strict=True):
             squares, bound = (block_norms, clip / len(blocks) ** 0.5) if self.clipping == "per-layer" else (total, clip)
@@ -356,14 +366,14 @@ def _modules_with_parameters(model: nn.Module) -> list[nn.Module]:
     return modules
 
 
-def _rows_of(losses: Tensor, units: Tensor | None, *, is_precise: bool) -> Rows:
+def _rows_of(losses: Tensor, units: Tensor | None, scratch: Scratch, *, is_precise: bool) -> Rows:
     """Return the groups of rows; one row for each unit is the same as none named."""
     if units is None:
-        return Rows(len(losses), None, is_precise)
+        return Rows(len(losses), None, is_precise, scratch)
     if units.shape != losses.shape or units.is_floating_point():
         raise WrongType("units has one whole number for each loss", name="units")
     distinct, numbers = torch.unique(units, return_inverse=True)
-    return Rows(len(distinct), numbers, is_precise)
+    return Rows(len(distinct), numbers, is_precise, scratch)
 
 
 def require_separate_samples(model: nn.Module) -> None:

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import torch
@@ -31,11 +31,34 @@ from torch.autograd.graph import GradientEdge
 from torch.func import functional_call, vjp, vmap
 from torch.nn import functional
 
-from tacit.learn.dpsgd.rounding import BLOCK, CANCELLATION, GRAM_ERROR, TERMS, TERMS_DOUBLE, TERMS_MAX, VALUE_MAX
+from tacit.learn.dpsgd.rounding import (
+    BLOCK,
+    CANCELLATION,
+    GRAM_ERROR,
+    TERMS,
+    TERMS_DOUBLE,
+    TERMS_MAX,
+    VALUE_MAX,
+    terms_of,
+)
 from tacit.privacy.errors import TooLarge, WrongType
 
 Gradients = dict[str, Tensor]
 """Gradients by role: the parameter's name within its layer."""
+
+
+class Scratch:
+    """Memory that is used again in each step, for what does not outlive the step."""
+
+    def __init__(self) -> None:
+        self._held: dict[Hashable, Tensor] = {}
+
+    def empty(self, owner: Hashable, shape: Sequence[int], like: Tensor) -> Tensor:
+        """Return an array with any content; another one for each owner."""
+        held, count = self._held.get(owner), math.prod(shape)
+        if held is None or held.numel() < count or (held.dtype, held.device) != (like.dtype, like.device):
+            held = self._held[owner] = like.new_empty(count)
+        return held[:count].view(*shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +69,7 @@ class Rows:
     units: Tensor | None = None
     is_precise: bool = False
     """Whether all sums over groups are computed in float64."""
+    scratch: Scratch = field(default_factory=lambda: Scratch())
 
     def total(self, gradients: Tensor) -> Tensor:
         """Return the sums over each group of one gradient for each row."""
@@ -115,21 +139,25 @@ def not_below_spread(squares: Tensor, spread: Tensor) -> Tensor:
 def summed(left: Tensor, right: Tensor, rows: Rows) -> Tensor:
     """Return left^T right over rows, a few at a time; in float64 where the rows ask for it."""
     is_single = right.dtype == torch.float32 and not rows.is_precise
-    return _summed(left, right, TERMS, torch.float32 if is_single else torch.float64)
+    dtype, terms = (torch.float32, terms_of(len(left))) if is_single else (torch.float64, TERMS)
+    return _summed(left, right, terms, dtype, rows.scratch)
 
 
-def summed_in_double(left: Tensor, right: Tensor) -> Tensor:
+def summed_in_double(left: Tensor, right: Tensor, scratch: Scratch) -> Tensor:
     """Return left^T right over rows in float64."""
     if len(left) > TERMS_MAX:
         raise TooLarge("a chunk has too many positions; use a smaller physical_batch_size", name="physical_batch_size")
-    return _summed(left, right, TERMS_DOUBLE, torch.float64)
+    return _summed(left, right, TERMS_DOUBLE, torch.float64, scratch)
 
 
-def _summed(left: Tensor, right: Tensor, terms: int, dtype: torch.dtype) -> Tensor:
+def _summed(left: Tensor, right: Tensor, terms: int, dtype: torch.dtype, scratch: Scratch) -> Tensor:
+    """Return left^T right; each product of `terms` rows is complete before it is added to the total."""
     total = left[:terms].to(dtype).T @ right[:terms].to(dtype)
-    for start in range(terms, len(left), terms):
-        part = slice(start, start + terms)
-        total += left[part].to(dtype).T @ right[part].to(dtype)
+    if len(left) > terms:
+        product = scratch.empty("product", total.shape, total)
+        for start in range(terms, len(left), terms):
+            part = slice(start, start + terms)
+            total += torch.mm(left[part].to(dtype).T, right[part].to(dtype), out=product)
     return total
 
 
@@ -180,8 +208,7 @@ class Linear:
         """Return the gradient of each parameter for each group."""
         formed = {}
         if self.weight in use.parameters:
-            value, by_position = positions_of(use.value), positions_of(grad)
-            formed[self.weight] = rows.total(by_position.transpose(1, 2) @ value)
+            formed[self.weight] = rows.total(self._products(use, grad, rows))
         return formed | self._bias_gradients(use, grad, rows)
 
     def norms(self, use: Use, grad: Tensor, rows: Rows) -> tuple[Tensor, Gradients]:
@@ -196,9 +223,16 @@ class Linear:
             if rows.units is None and gram_is_cheaper(count, d_in, d_out):
                 parts.append(gram_squared(value, by_position))
             else:
-                formed[self.weight] = rows.total(by_position.transpose(1, 2) @ value)
+                formed[self.weight] = rows.total(self._products(use, grad, rows))
                 parts.append(squared(formed[self.weight]))
         return sum_of(parts), formed
+
+    def _products(self, use: Use, grad: Tensor, rows: Rows) -> Tensor:
+        """Return the gradient of the weight for each row."""
+        value, by_position = positions_of(use.value), positions_of(grad)
+        shape = len(grad), by_position.shape[2], value.shape[2]
+        formed = rows.scratch.empty((use.parameters[self.weight], id(use)), shape, grad)
+        return torch.bmm(by_position.transpose(1, 2), value, out=formed)
 
     def _vector_norms(self, use: Use, grad: Tensor, rows: Rows) -> Tensor:
         """Return the norms for one position a row: |g|^2 (|a|^2 + biases), or over pairs of rows of one unit."""
@@ -223,10 +257,13 @@ class Linear:
         flat = (grad * by_row.to(grad.dtype) if has_one_term else grad.double() * by_row).flatten(0, -2)
         if self.weight in use.parameters and self.weight not in sums:
             value = use.value.flatten(0, -2)
-            sums[self.weight] = summed(flat, value, rows) if has_one_term else summed_in_double(flat, value)
+            sums[self.weight] = (
+                summed(flat, value, rows) if has_one_term else summed_in_double(flat, value, rows.scratch)
+            )
         for role in self.biases:
             if role in use.parameters and role not in sums:
-                sums[role] = flat.sum(0, dtype=torch.float64)
+                ones = flat.new_ones(len(flat), 1)
+                sums[role] = summed(flat, ones, rows).squeeze(1) if has_one_term else flat.sum(0, dtype=torch.float64)
         return sums
 
     def _bias_gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
@@ -281,7 +318,9 @@ class Convolution:
             patches, by_group = self._patches(use.value), self._by_group(scaled)
             products = [
                 summed_in_double(
-                    by_group[:, group].transpose(1, 2).flatten(0, 1), patches[:, group].transpose(1, 2).flatten(0, 1)
+                    by_group[:, group].transpose(1, 2).flatten(0, 1),
+                    patches[:, group].transpose(1, 2).flatten(0, 1),
+                    rows.scratch,
                 )
                 for group in range(by_group.shape[1])
             ]
