@@ -25,8 +25,8 @@ are needed. In float32 each Gaussian is computed with an error of less than ERRO
     rounded factor 2^-22.7), sine and cosine by four units more, 2^-22: times r together below 2^-19.1.
 
 Together this is below 2^-18 for every r. A number whose distance to the nearest boundary between two whole numbers is
-larger than that, in steps, and 2^-14 for the addition of f in float32, is rounded as the infinitely precise number would
-be. All others, and those outside of the range of w, about one in 250, are computed again in float64 with 64 further
+larger than that, in steps, and 2^-14 for the addition of f in float32, is rounded as the infinitely precise number is.
+All others, and those outside of the range of w, about one in 250, are computed again in float64 with 64 further
 bits for w and v each (`_in_double`), with an error below 2^-33 steps; and those that this does not decide, about one in
 2^32 of them, with 192 further bits to 90 digits (`_in_decimal`), which decides but for a probability below 2^-150 for
 each number. So the law of n numbers is that of n independent rounded Gaussians up to a total variation of n 2^-150, for

@@ -293,7 +293,8 @@ class Convolution:
         """Return the gradient of each parameter for each group."""
         formed = self._bias_gradients(use, grad, rows)
         if "weight" in use.parameters:
-            formed["weight"] = rows.total(self._weight_gradients(use, grad))
+            turned = rows.total(self._turned_gradients(use, grad, rows))
+            formed["weight"] = turned.transpose(2, 3).reshape(rows.count, *use.parameters["weight"].shape)
         return formed
 
     def norms(self, use: Use, grad: Tensor, rows: Rows) -> tuple[Tensor, Gradients]:
@@ -301,7 +302,9 @@ class Convolution:
         positions = math.prod(grad.shape[2:])
         weight = use.parameters.get("weight")
         if weight is None or rows.units is not None or not self._gram_is_cheaper(weight, positions):
-            formed = self.gradients(use, grad, rows)
+            formed = self._bias_gradients(use, grad, rows)
+            if weight is not None:
+                formed["weight"] = rows.total(self._turned_gradients(use, grad, rows))
             return sum_of([squared(part) for part in formed.values()]), formed
         patches, by_group = (
             part.transpose(2, 3).flatten(0, 1) for part in (self._patches(use.value), self._by_group(grad))
@@ -313,7 +316,9 @@ class Convolution:
     def sums(self, use: Use, grad: Tensor, rows: Rows, factors: Tensor, formed: Gradients) -> Gradients:
         """Return the weighted sums, from formed gradients where they exist, and by one product elsewhere."""
         sums = {role: weighted(factors, part, rows) for role, part in formed.items()}
-        if "weight" in use.parameters and "weight" not in sums:
+        if "weight" in sums:
+            sums["weight"] = sums["weight"].transpose(1, 2).reshape(use.parameters["weight"].shape)
+        elif "weight" in use.parameters:
             scaled = grad.double() * rows.spread(factors).view(-1, *(1,) * (grad.dim() - 1))
             patches, by_group = self._patches(use.value), self._by_group(scaled)
             products = [
@@ -331,19 +336,23 @@ class Convolution:
         groups = int(self.layer.groups)  # type: ignore[arg-type]
         return gram_is_cheaper(positions, weight[0].numel(), weight.shape[0] // groups)
 
-    def _weight_gradients(self, use: Use, grad: Tensor) -> Tensor:
-        """Return the gradient of the weight for each row, a few rows at a time: their patches stay in the cache."""
-        shape = use.parameters["weight"].shape
+    def _turned_gradients(self, use: Use, grad: Tensor, rows: Rows) -> Tensor:
+        """Return the gradient of the weight for each row, as (rows, groups, channels * kernel, outputs).
+
+        A few rows at a time, so that their patches stay in the cache.
+        """
+        weight = use.parameters["weight"]
         by_group, view = self._by_group(grad), self._view(use.value)
-        groups, positions = by_group.shape[1], by_group.shape[3]
-        formed = grad.new_empty(len(grad), groups, shape[0] // groups, math.prod(shape[1:]))
+        groups, outputs, positions = by_group.shape[1:]
+        size = weight[0].numel()
+        formed = rows.scratch.empty((weight, id(use)), (len(grad), groups, size, outputs), grad)
         count = max(1, PATCHES_MAX // max(1, view[:1].numel()))
         for start in range(0, len(grad), count):
-            rows = slice(start, start + count)
-            patches = view[rows].reshape(-1, math.prod(shape[1:]), positions)
-            target = formed[rows].flatten(0, 1)
-            torch.bmm(by_group[rows].flatten(0, 1), patches.transpose(1, 2), out=target)
-        return formed.view(len(grad), *shape)
+            part = slice(start, start + count)
+            patches = rows.scratch.empty("patches", view[part].shape, view).copy_(view[part])
+            turned = by_group[part].flatten(0, 1).transpose(1, 2)
+            torch.bmm(patches.view(-1, size, positions), turned, out=formed[part].flatten(0, 1))
+        return formed
 
     def _bias_gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
         return {"bias": rows.total(grad.flatten(2).sum(2))} if "bias" in use.parameters else {}
