@@ -110,12 +110,12 @@ def private_step(name, x, y):
 
     model = make_model(name)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    clipper, noise, parameters = PerSampleClipper(model), BulkGaussian(), dict(model.named_parameters())
+    clipper, noise, parameters = PerSampleClipper(model), BulkGaussian(in_place=True), dict(model.named_parameters())
 
     def step():
         optimizer.zero_grad()
         sums, _ = clipper.clipped_sums(functional.cross_entropy(model(x), y, reduction="none"), 1.0)
-        for key, noisy in noise.add(sums, 1.0, 1.0, in_place=True).items():
+        for key, noisy in noise.add(sums, 1.0, 1.0).items():
             parameters[key].grad = noisy.div_(len(x)).to(parameters[key].dtype)
         optimizer.step()
 

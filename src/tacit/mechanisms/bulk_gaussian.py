@@ -116,38 +116,37 @@ class BulkGaussian:
     """Adds Gaussian noise to sums of gradients; the noise of the next call is made while the caller computes.
 
     It is made ahead for calls with the same number of numbers and the same noise as the last one. `exact` uses
-    `mechanisms.Gaussian` instead, at about a hundredth of the speed.
+    `mechanisms.Gaussian` instead, at about a hundredth of the speed. With `in_place` sums are used up by `add`: their
+    memory may hold the results.
     """
 
-    def __init__(self, source: RandomSource = SYSTEM, *, exact: bool = False) -> None:
+    def __init__(self, source: RandomSource = SYSTEM, *, exact: bool = False, in_place: bool = False) -> None:
         self.source: Final = source
         self.exact: Final = exact
+        self.in_place: Final = in_place
         self._thread: ThreadPoolExecutor | None = None
         self._thread_owner = 0
         self._ahead: tuple[Scale, int, Future[Noise]] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make, (self.source, self.exact)
+        return _make, (self.source, self.exact, self.in_place)
 
     def failure(self, count: int) -> float:
         """Return what to add to delta for `count` numbers in all: the distance to ideal rounded Gaussians."""
         return 0.0 if self.exact else count * 2.0**-100
 
-    def add(
-        self, sums: Mapping[str, Tensor], deviation: float, sensitivity: float, *, in_place: bool = False
-    ) -> dict[str, Tensor]:
+    def add(self, sums: Mapping[str, Tensor], deviation: float, sensitivity: float) -> dict[str, Tensor]:
         """Return the sums with noise of standard deviation `deviation`, in the tensors' dtypes.
 
         `sensitivity` is how far apart, in L2 and over all tensors together, the sums of neighbours can be; `exact`
-        noise is widened for rounding by a share of it. With `in_place` the sums are used up: their memory may hold the
-        results.
+        noise is widened for rounding by a share of it.
         """
         parameter("sensitivity", sensitivity)
         if self.exact:
             return self._add_exact(sums, deviation, sensitivity)
         scale = Scale.of(sum(part.numel() for part in sums.values()), deviation)
         noise = self._take(scale)
-        noisy = _released(sums, noise, in_place=in_place)
+        noisy = _released(sums, noise, in_place=self.in_place)
         self._prepare(noise)
         return noisy
 
@@ -239,6 +238,7 @@ class Noise:
         return np.frombuffer(_cipher(self.key).update(plain.tobytes()), np.uint64)
 
 
+@np.errstate(divide="ignore", invalid="ignore")  # for words outside of the range
 def _fill(words: NDArray[np.uint32], deviation: float, pairs: NDArray[np.float32], work: NDArray[np.float32]) -> None:
     """Write two rows of Gaussians in float32, from a row of words for w and one for v."""
     radius, angle = work
@@ -361,6 +361,6 @@ def _add(values: Floats, gaussians: NDArray[np.float32], output: Floats, scale: 
     return np.concatenate(places), np.concatenate(left)
 
 
-def _make(source: RandomSource, exact: bool) -> BulkGaussian:
+def _make(source: RandomSource, exact: bool, in_place: bool) -> BulkGaussian:
     """Return a new object in the place of a copied or unpickled one: noise made ahead is never handed out twice."""
-    return BulkGaussian(source, exact=exact)
+    return BulkGaussian(source, exact=exact, in_place=in_place)

@@ -141,8 +141,7 @@ class PerSampleClipper:
     def _with_zeros(self, sums: Gradients) -> Gradients:
         """Return sums for all parameters in their order, 0 for those that were not used."""
         return {
-            name: sums[name] if name in sums else torch.zeros_like(parameter)
-            for parameter, name in self._names.items()
+            name: sums[name] if name in sums else torch.zeros_like(parameter) for parameter, name in self._names.items()
         }
 
     def _combine(self, blocks: list[Block], rows: Rows, clip: float) -> tuple[Gradients, Tensor]:

@@ -39,7 +39,6 @@ from tacit.learn.dpsgd.rounding import (
     TERMS_DOUBLE,
     TERMS_MAX,
     VALUE_MAX,
-    terms_of,
 )
 from tacit.privacy.errors import TooLarge, WrongType
 
@@ -139,8 +138,7 @@ def not_below_spread(squares: Tensor, spread: Tensor) -> Tensor:
 def summed(left: Tensor, right: Tensor, rows: Rows) -> Tensor:
     """Return left^T right over rows, a few at a time; in float64 where the rows ask for it."""
     is_single = right.dtype == torch.float32 and not rows.is_precise
-    dtype, terms = (torch.float32, terms_of(len(left))) if is_single else (torch.float64, TERMS)
-    return _summed(left, right, terms, dtype, rows.scratch)
+    return _summed(left, right, TERMS, torch.float32 if is_single else torch.float64, rows.scratch)
 
 
 def summed_in_double(left: Tensor, right: Tensor, scratch: Scratch) -> Tensor:

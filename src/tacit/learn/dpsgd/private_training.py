@@ -63,7 +63,7 @@ class PrivateTraining:
         self._parts, self._clipper, self._settings, self._budget = parts, clipper, settings, budget
         self._place, self._every = place, every
         self._source = SYSTEM
-        self._noise = BulkGaussian(self._source)
+        self._noise = BulkGaussian(self._source, in_place=True)  # what a batch sums is not used again
         self._anchor = StateAnchor(budget, settings) if parts.processes.is_first and budget is not None else None
         self._progress = Progress(settings.schedule.clip_at(0))
         self._chunks: deque[tuple[Chunk, Any]] = deque()

@@ -41,9 +41,6 @@ import torch
 
 BLOCK: Final = 256
 TERMS: Final = 64
-TERMS_FEW: Final = 128
-ROWS_FEW: Final = 3 * TERMS_FEW
-"""Up to this many rows, products have more terms, so that fewer of them are added."""
 TERMS_DOUBLE: Final = 1 << 14
 TERMS_MAX: Final = 1 << 28
 CHUNKS_MAX: Final = 1 << 15
@@ -68,17 +65,10 @@ def single_rows(batch_size: int) -> int:
     return 0 if batch_size > BATCH_SIZE_SINGLE else batch_size + 6 * (math.isqrt(batch_size) + 1)
 
 
-def terms_of(rows: int) -> int:
-    """Return how many terms the products have whose sum over these rows is computed in float32."""
-    return TERMS_FEW if rows <= ROWS_FEW else TERMS
-
-
 def sum_error(batch_size: int, units: int) -> float:
     """Return how far rounding can move two neighbours' sums apart, over the clip; both numbers are public."""
     rows = min(single_rows(batch_size), units)
-    single = max(
-        most * gamma(terms_of(most) + most // terms_of(most) + 3, 2.0**-24) for most in {min(rows, ROWS_FEW), rows}
-    )
+    single = rows * gamma(TERMS + rows // TERMS + 3, 2.0**-24)
     underflow = 2.0**16 * 2.0**-126 * VALUE_MAX / CLIP_MIN
     double = units * (gamma((1 << 15) + 3, 2.0**-53) * CANCELLATION + gamma(CHUNKS_MAX, 2.0**-53) + underflow)
     return 2 * (single + double)
