@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -50,9 +50,9 @@ class Scratch:
     """Memory that is used again in each step, for what does not outlive the step."""
 
     def __init__(self) -> None:
-        self._held: dict[Hashable, Tensor] = {}
+        self._held: dict[str, Tensor] = {}
 
-    def empty(self, owner: Hashable, shape: Sequence[int], like: Tensor) -> Tensor:
+    def empty(self, owner: str, shape: Sequence[int], like: Tensor) -> Tensor:
         """Return an array with any content; another one for each owner."""
         held, count = self._held.get(owner), math.prod(shape)
         if held is None or held.numel() < count or (held.dtype, held.device) != (like.dtype, like.device):
@@ -206,7 +206,8 @@ class Linear:
         """Return the gradient of each parameter for each group."""
         formed = {}
         if self.weight in use.parameters:
-            formed[self.weight] = rows.total(self._products(use, grad, rows))
+            value, by_position = positions_of(use.value), positions_of(grad)
+            formed[self.weight] = rows.total(by_position.transpose(1, 2) @ value)
         return formed | self._bias_gradients(use, grad, rows)
 
     def norms(self, use: Use, grad: Tensor, rows: Rows) -> tuple[Tensor, Gradients]:
@@ -221,16 +222,9 @@ class Linear:
             if rows.units is None and gram_is_cheaper(count, d_in, d_out):
                 parts.append(gram_squared(value, by_position))
             else:
-                formed[self.weight] = rows.total(self._products(use, grad, rows))
+                formed[self.weight] = rows.total(by_position.transpose(1, 2) @ value)
                 parts.append(squared(formed[self.weight]))
         return sum_of(parts), formed
-
-    def _products(self, use: Use, grad: Tensor, rows: Rows) -> Tensor:
-        """Return the gradient of the weight for each row."""
-        value, by_position = positions_of(use.value), positions_of(grad)
-        shape = len(grad), by_position.shape[2], value.shape[2]
-        formed = rows.scratch.empty((use.parameters[self.weight], id(use)), shape, grad)
-        return torch.bmm(by_position.transpose(1, 2), value, out=formed)
 
     def _vector_norms(self, use: Use, grad: Tensor, rows: Rows) -> Tensor:
         """Return the norms for one position a row: |g|^2 (|a|^2 + biases), or over pairs of rows of one unit."""
@@ -343,7 +337,7 @@ class Convolution:
         by_group, view = self._by_group(grad), self._view(use.value)
         groups, outputs, positions = by_group.shape[1:]
         size = weight[0].numel()
-        formed = rows.scratch.empty((weight, id(use)), (len(grad), groups, size, outputs), grad)
+        formed = grad.new_empty(len(grad), groups, size, outputs)
         count = max(1, PATCHES_MAX // max(1, view[:1].numel()))
         for start in range(0, len(grad), count):
             part = slice(start, start + count)
