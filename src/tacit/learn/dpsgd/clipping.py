@@ -30,6 +30,7 @@ from typing import Any, Final, Literal, Self
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
+from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.utils.parametrize import is_parametrized
@@ -37,15 +38,17 @@ from torch.utils.hooks import RemovableHandle
 
 from tacit.learn.dpsgd import attention, recurrent
 from tacit.learn.dpsgd.layers import (
+    Convolution,
+    Embedding,
     Gradients,
     Linear,
+    Normalization,
     Rows,
     Rule,
     Scratch,
     Use,
     Vectorised,
     positions_of,
-    rule_for,
     squared,
     sum_of,
     weighted,
@@ -63,6 +66,8 @@ OWN_FORWARDS: Final[dict[type[nn.Module], Any]] = {
     nn.MultiheadAttention: attention,
 }
 """Modules whose passes are computed by other code while they are noted."""
+CONVOLUTIONS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+INSTANCE_NORMS: Final = (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
 GROUPS_MAX: Final = 32
 """The most groups of a GroupNorm that replaces a BatchNorm."""
 
@@ -410,3 +415,35 @@ def replace_batch_norm(model: nn.Module) -> nn.Module:
     for name, child in model.named_children():
         setattr(model, name, replace_batch_norm(child))
     return model
+
+
+def rule_for(module: nn.Module) -> Rule | None:
+    """Return the rule of a layer of torch.nn, or None where only `Vectorised` applies.
+
+    Subclasses may compute something else, so a rule is for exactly the classes named here.
+    """
+    kind = type(module)
+    if kind is nn.Linear:
+        return Linear()
+    if kind in CONVOLUTIONS:
+        return Convolution(module)
+    if isinstance(module, nn.Embedding) and kind is nn.Embedding and _plain_embedding(module):
+        return Embedding(module.padding_idx)
+    return _normalization(module, kind)
+
+
+def _plain_embedding(module: nn.Embedding) -> bool:
+    return module.max_norm is None and not module.scale_grad_by_freq and not module.sparse
+
+
+def _normalization(module: Any, kind: type[nn.Module]) -> Rule | None:
+    shape = getattr(module, "normalized_shape", ())
+    if kind is nn.LayerNorm:
+        return Normalization(lambda value: functional.layer_norm(value, shape, eps=module.eps), len(shape))
+    if kind is nn.RMSNorm:
+        return Normalization(lambda value: functional.rms_norm(value, shape, eps=module.eps), len(shape))
+    if kind is nn.GroupNorm:
+        return Normalization(lambda value: functional.group_norm(value, module.num_groups, eps=module.eps))
+    if kind in INSTANCE_NORMS:
+        return Normalization(lambda value: functional.instance_norm(value, eps=module.eps))
+    return None

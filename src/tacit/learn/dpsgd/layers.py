@@ -31,15 +31,7 @@ from torch.autograd.graph import GradientEdge
 from torch.func import functional_call, vjp, vmap
 from torch.nn import functional
 
-from tacit.learn.dpsgd.rounding import (
-    BLOCK,
-    CANCELLATION,
-    GRAM_ERROR,
-    TERMS,
-    TERMS_DOUBLE,
-    TERMS_MAX,
-    VALUE_MAX,
-)
+from tacit.learn.dpsgd.rounding import BLOCK, CANCELLATION, GRAM_ERROR, TERMS, TERMS_DOUBLE, TERMS_MAX, VALUE_MAX
 from tacit.privacy.errors import TooLarge, WrongType
 
 Gradients = dict[str, Tensor]
@@ -68,7 +60,7 @@ class Rows:
     units: Tensor | None = None
     is_precise: bool = False
     """Whether all sums over groups are computed in float64."""
-    scratch: Scratch = field(default_factory=lambda: Scratch())
+    scratch: Scratch = field(default_factory=Scratch)
 
     def total(self, gradients: Tensor) -> Tensor:
         """Return the sums over each group of one gradient for each row."""
@@ -479,39 +471,3 @@ class Vectorised(Formed):
                 name="model",
             )
         return {role: rows.total(part) for role, part in formed.items()}
-
-
-CONVOLUTIONS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
-INSTANCE_NORMS: Final = (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
-
-
-def rule_for(module: nn.Module) -> Rule | None:
-    """Return the rule of a layer of torch.nn, or None where only `Vectorised` applies.
-
-    Subclasses may compute something else, so a rule is for exactly the classes named here.
-    """
-    kind = type(module)
-    if kind is nn.Linear:
-        return Linear()
-    if kind in CONVOLUTIONS:
-        return Convolution(module)
-    if isinstance(module, nn.Embedding) and kind is nn.Embedding and _plain_embedding(module):
-        return Embedding(module.padding_idx)
-    return _normalization(module, kind)
-
-
-def _plain_embedding(module: nn.Embedding) -> bool:
-    return module.max_norm is None and not module.scale_grad_by_freq and not module.sparse
-
-
-def _normalization(module: Any, kind: type[nn.Module]) -> Rule | None:
-    shape = getattr(module, "normalized_shape", ())
-    if kind is nn.LayerNorm:
-        return Normalization(lambda value: functional.layer_norm(value, shape, eps=module.eps), len(shape))
-    if kind is nn.RMSNorm:
-        return Normalization(lambda value: functional.rms_norm(value, shape, eps=module.eps), len(shape))
-    if kind is nn.GroupNorm:
-        return Normalization(lambda value: functional.group_norm(value, module.num_groups, eps=module.eps))
-    if kind in INSTANCE_NORMS:
-        return Normalization(lambda value: functional.instance_norm(value, eps=module.eps))
-    return None
