@@ -110,7 +110,7 @@ def private_step(name, x, y):
 
     model = make_model(name)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    clipper, noise, parameters = PerSampleClipper(model), BulkGaussian(), dict(model.named_parameters())
+    clipper, noise, parameters = PerSampleClipper(model), BulkGaussian(in_place=True), dict(model.named_parameters())
 
     def step():
         optimizer.zero_grad()

@@ -6,15 +6,24 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.mechanisms.bulk_gaussian import rounded_gaussians
-from tests.statistical.evidence import Refuted, accept, binomial_p, chi_square_p
+torch = pytest.importorskip("torch")
+
+from tacit.mechanisms.bulk_gaussian import BulkGaussian, Scale  # noqa: E402
+from tacit.mechanisms.simulation import SeededSource  # noqa: E402
+from tests.statistical.evidence import Refuted, accept, binomial_p, chi_square_p  # noqa: E402
 
 COUNT = 1_000_000
-KEY = bytes(range(100, 132))
+
+
+def _noise(deviation: float, offset: float = 0.0) -> np.ndarray:
+    """Return released sums, all of them `offset`, in steps."""
+    sums = {"x": torch.full((COUNT,), offset, dtype=torch.float64)}
+    step = Scale.of(COUNT, deviation).step
+    return BulkGaussian(SeededSource(7)).add(sums, deviation, 1.0)["x"].numpy() / step
 
 
 def _check(noise: np.ndarray, deviation: float) -> None:
-    """Raise `Refuted` unless whole numbers follow the Gaussian of this standard deviation, rounded."""
+    """Raise `Refuted` unless whole numbers follow the Gaussian of this standard deviation in steps, rounded."""
     assert np.array_equal(noise, np.rint(noise)), "noise is in whole steps"
     count = len(noise)
     accept(2 * stats.norm.sf(abs(noise.mean()) * np.sqrt(count) / deviation), "mean 0")
@@ -35,14 +44,24 @@ def _check(noise: np.ndarray, deviation: float) -> None:
         accept(binomial_p(beyond, count, 2 * stats.norm.sf((limit + 0.5) / deviation)), f"the tail at {level}")
 
 
-@pytest.mark.parametrize("deviation", [2.0**20, 1234.56, 3.0])
+@pytest.mark.parametrize("deviation", [1.0, 0.7123, 1.99 * 2.0**20])
 def test_noise_has_the_law_of_rounded_gaussians(deviation: float) -> None:
-    _check(rounded_gaussians(COUNT, deviation, KEY), deviation)
+    _check(_noise(deviation), Scale.of(COUNT, deviation).deviation_steps)
+
+
+@pytest.mark.parametrize("offset", [0.5, 0.25, -1000.125])
+def test_sums_between_two_multiples_have_the_law_of_rounded_sums(offset: float) -> None:
+    noise = _noise(128.0, offset)
+    spread = np.arange(-600, 601)
+    edges = np.floor(offset) + spread + 0.5
+    shares = np.diff(stats.norm.cdf(np.array([-np.inf, *edges, np.inf]), loc=offset, scale=128.0))
+    accept(chi_square_p(np.bincount(np.searchsorted(edges, noise), minlength=len(shares)), shares / shares.sum()))
+    accept(2 * stats.norm.sf(abs(noise.mean() - offset) * np.sqrt(COUNT) / 128), "unbiased sums")
 
 
 def test_low_bits_are_uniform() -> None:
-    low = rounded_gaussians(COUNT, 2.0**20, KEY).astype(np.int64) % 256
-    accept(chi_square_p(np.bincount(low, minlength=256), np.full(256, 1 / 256)), "uniform low bits")
+    low = _noise(1.9).astype(np.int64) % 16
+    accept(chi_square_p(np.bincount(low, minlength=16), np.full(16, 1 / 16)), "uniform low bits")
 
 
 @pytest.mark.parametrize(
@@ -52,12 +71,12 @@ def test_low_bits_are_uniform() -> None:
         lambda noise: 2 * np.rint(noise / 2),
         lambda noise: np.rint(noise * 1.004),
         lambda noise: np.abs(noise),
-        lambda noise: np.clip(noise, -3.2 * 50, 3.2 * 50),
+        lambda noise: np.clip(noise, -3.25 * 128, 3.25 * 128),
         lambda noise: np.repeat(noise[::2], 2),
     ],
     ids=["half the noise", "wrong grid", "scale", "sign", "tail cut", "noise used twice"],
 )
 def test_planted_bugs_are_noticed(bug: object) -> None:
-    noise = rounded_gaussians(COUNT, 50.0, KEY)
+    noise = _noise(128.0)
     with pytest.raises(Refuted):
-        _check(bug(noise), 50.0)  # type: ignore[operator]
+        _check(bug(noise), 128.0)  # type: ignore[operator]

@@ -61,6 +61,7 @@ class Settings:
     views: int
     average: float | None
     canaries: int
+    exact_noise: bool
     is_simulated: bool
     processes: int
     optimizer: str

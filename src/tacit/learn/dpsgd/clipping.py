@@ -30,6 +30,7 @@ from typing import Any, Final, Literal, Self
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
+from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.utils.parametrize import is_parametrized
@@ -37,14 +38,17 @@ from torch.utils.hooks import RemovableHandle
 
 from tacit.learn.dpsgd import attention, recurrent
 from tacit.learn.dpsgd.layers import (
+    Convolution,
+    Embedding,
     Gradients,
     Linear,
+    Normalization,
     Rows,
     Rule,
+    Scratch,
     Use,
     Vectorised,
     positions_of,
-    rule_for,
     squared,
     sum_of,
     weighted,
@@ -63,6 +67,8 @@ OWN_FORWARDS: Final[dict[type[nn.Module], Any]] = {
     nn.MultiheadAttention: attention,
 }
 """Modules whose passes are computed by other code while they are noted."""
+CONVOLUTIONS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+INSTANCE_NORMS: Final = (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
 GROUPS_MAX: Final = 32
 """The most groups of a GroupNorm that replaces a BatchNorm."""
 
@@ -79,6 +85,7 @@ class PerSampleClipper:
         if not self._names:
             raise WrongType("the model has no trainable parameter; set requires_grad on some", name="model")
         self._uses: list[Use] = []
+        self._scratch = Scratch()
         self._paused = False
         self._probed = False
         self._calls: list[Call] = []
@@ -130,19 +137,26 @@ class PerSampleClipper:
             raise OutOfRange("the clip must be at least 2^-30 and at most 2^30", name="clip", value=clip)
         if losses.dim() != 1:
             raise WrongType('give one loss for each sample (reduction="none")', name="losses")
-        sums = {name: torch.zeros_like(parameter) for parameter, name in self._names.items()}
         if not len(losses):
-            return sums, losses.detach().new_zeros(0)
+            return self._with_zeros({}), losses.detach().new_zeros(0)
         require_separate_samples(self.model)
-        rows = _rows_of(losses, units, is_precise=is_precise or products_are_reduced())
+        rows = _rows_of(losses, units, self._scratch, is_precise=is_precise or products_are_reduced())
         if not self._probed and len(losses) > 1:
             self._probe(losses, uses)
         reached = _reached(losses, uses)
         with torch.no_grad(), self._pause():
-            return self._combine(_blocks(reached), rows, clip, sums)
+            sums, norms = self._combine(_blocks(reached), rows, clip)
+        return self._with_zeros(sums), norms
 
-    def _combine(self, blocks: list[Block], rows: Rows, clip: float, sums: Gradients) -> tuple[Gradients, Tensor]:
-        """Return the clipped sums over all blocks of parameters; `sums` has zeros for those that were not used."""
+    def _with_zeros(self, sums: Gradients) -> Gradients:
+        """Return sums for all parameters in their order, 0 for those that were not used."""
+        return {
+            name: sums[name] if name in sums else torch.zeros_like(parameter) for parameter, name in self._names.items()
+        }
+
+    def _combine(self, blocks: list[Block], rows: Rows, clip: float) -> tuple[Gradients, Tensor]:
+        """Return the clipped sums over all blocks of parameters."""
+        sums: Gradients = {}
         if not blocks:
             return sums, torch.zeros(rows.count, dtype=torch.float64)
         norms, formed = zip(*(block.norms(rows) for block in blocks), strict=True)
@@ -150,7 +164,7 @@ class PerSampleClipper:
         bad = ~torch.isfinite(total)
         if bad.any():
             if not bad.all():
-                sums, total = self._combine([block.without(rows, bad) for block in blocks], rows, clip, sums)
+                sums, total = self._combine([block.without(rows, bad) for block in blocks], rows, clip)
             return sums, total.masked_fill(bad, torch.inf)
         for block, block_norms, gradients in zip(blocks, norms, formed, strict=True):
             squares, bound = (block_norms, clip / len(blocks) ** 0.5) if self.clipping == "per-layer" else (total, clip)
@@ -388,14 +402,14 @@ def _modules_with_parameters(model: nn.Module) -> list[nn.Module]:
     return modules
 
 
-def _rows_of(losses: Tensor, units: Tensor | None, *, is_precise: bool) -> Rows:
+def _rows_of(losses: Tensor, units: Tensor | None, scratch: Scratch, *, is_precise: bool) -> Rows:
     """Return the groups of rows; one row for each unit is the same as none named."""
     if units is None:
-        return Rows(len(losses), None, is_precise)
+        return Rows(len(losses), None, is_precise, scratch)
     if units.shape != losses.shape or units.is_floating_point():
         raise WrongType("units has one whole number for each loss", name="units")
     distinct, numbers = torch.unique(units, return_inverse=True)
-    return Rows(len(distinct), numbers, is_precise)
+    return Rows(len(distinct), numbers, is_precise, scratch)
 
 
 def require_separate_samples(model: nn.Module) -> None:
@@ -447,3 +461,35 @@ def replace_batch_norm(model: nn.Module) -> nn.Module:
     for name, child in model.named_children():
         setattr(model, name, replace_batch_norm(child))
     return model
+
+
+def rule_for(module: nn.Module) -> Rule | None:
+    """Return the rule of a layer of torch.nn, or None where only `Vectorised` applies.
+
+    Subclasses may compute something else, so a rule is for exactly the classes named here.
+    """
+    kind = type(module)
+    if kind is nn.Linear:
+        return Linear()
+    if kind in CONVOLUTIONS:
+        return Convolution(module)
+    if isinstance(module, nn.Embedding) and kind is nn.Embedding and _plain_embedding(module):
+        return Embedding(module.padding_idx)
+    return _normalization(module, kind)
+
+
+def _plain_embedding(module: nn.Embedding) -> bool:
+    return module.max_norm is None and not module.scale_grad_by_freq and not module.sparse
+
+
+def _normalization(module: Any, kind: type[nn.Module]) -> Rule | None:
+    shape = getattr(module, "normalized_shape", ())
+    if kind is nn.LayerNorm:
+        return Normalization(lambda value: functional.layer_norm(value, shape, eps=module.eps), len(shape))
+    if kind is nn.RMSNorm:
+        return Normalization(lambda value: functional.rms_norm(value, shape, eps=module.eps), len(shape))
+    if kind is nn.GroupNorm:
+        return Normalization(lambda value: functional.group_norm(value, module.num_groups, eps=module.eps))
+    if kind in INSTANCE_NORMS:
+        return Normalization(lambda value: functional.instance_norm(value, eps=module.eps))
+    return None

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import torch
@@ -38,6 +38,20 @@ Gradients = dict[str, Tensor]
 """Gradients by role: the parameter's name within its layer."""
 
 
+class Scratch:
+    """Memory that is used again in each step, for what does not outlive the step."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Tensor] = {}
+
+    def empty(self, owner: str, shape: Sequence[int], like: Tensor) -> Tensor:
+        """Return an array with any content; another one for each owner."""
+        held, count = self._held.get(owner), math.prod(shape)
+        if held is None or held.numel() < count or (held.dtype, held.device) != (like.dtype, like.device):
+            held = self._held[owner] = like.new_empty(count)
+        return held[:count].view(*shape)
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Which group each row of a batch belongs to; without `units` each row is a group of its own."""
@@ -46,6 +60,7 @@ class Rows:
     units: Tensor | None = None
     is_precise: bool = False
     """Whether all sums over groups are computed in float64."""
+    scratch: Scratch = field(default_factory=Scratch)
 
     def total(self, gradients: Tensor) -> Tensor:
         """Return the sums over each group of one gradient for each row."""
@@ -115,21 +130,24 @@ def not_below_spread(squares: Tensor, spread: Tensor) -> Tensor:
 def summed(left: Tensor, right: Tensor, rows: Rows) -> Tensor:
     """Return left^T right over rows, a few at a time; in float64 where the rows ask for it."""
     is_single = right.dtype == torch.float32 and not rows.is_precise
-    return _summed(left, right, TERMS, torch.float32 if is_single else torch.float64)
+    return _summed(left, right, TERMS, torch.float32 if is_single else torch.float64, rows.scratch)
 
 
-def summed_in_double(left: Tensor, right: Tensor) -> Tensor:
+def summed_in_double(left: Tensor, right: Tensor, scratch: Scratch) -> Tensor:
     """Return left^T right over rows in float64."""
     if len(left) > TERMS_MAX:
         raise TooLarge("a chunk has too many positions; use a smaller physical_batch_size", name="physical_batch_size")
-    return _summed(left, right, TERMS_DOUBLE, torch.float64)
+    return _summed(left, right, TERMS_DOUBLE, torch.float64, scratch)
 
 
-def _summed(left: Tensor, right: Tensor, terms: int, dtype: torch.dtype) -> Tensor:
+def _summed(left: Tensor, right: Tensor, terms: int, dtype: torch.dtype, scratch: Scratch) -> Tensor:
+    """Return left^T right; each product of `terms` rows is complete before it is added to the total."""
     total = left[:terms].to(dtype).T @ right[:terms].to(dtype)
-    for start in range(terms, len(left), terms):
-        part = slice(start, start + terms)
-        total += left[part].to(dtype).T @ right[part].to(dtype)
+    if len(left) > terms:
+        product = scratch.empty("product", total.shape, total)
+        for start in range(terms, len(left), terms):
+            part = slice(start, start + terms)
+            total += torch.mm(left[part].to(dtype).T, right[part].to(dtype), out=product)
     return total
 
 
@@ -224,10 +242,13 @@ class Linear:
         flat = (grad * by_row.to(grad.dtype) if has_one_term else grad.double() * by_row).flatten(0, -2)
         if self.weight in use.parameters and self.weight not in sums:
             value = use.value.flatten(0, -2)
-            sums[self.weight] = summed(flat, value, rows) if has_one_term else summed_in_double(flat, value)
+            sums[self.weight] = (
+                summed(flat, value, rows) if has_one_term else summed_in_double(flat, value, rows.scratch)
+            )
         for role in self.biases:
             if role in use.parameters and role not in sums:
-                sums[role] = flat.sum(0, dtype=torch.float64)
+                ones = flat.new_ones(len(flat), 1)
+                sums[role] = summed(flat, ones, rows).squeeze(1) if has_one_term else flat.sum(0, dtype=torch.float64)
         return sums
 
     def _bias_gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
@@ -257,7 +278,8 @@ class Convolution:
         """Return the gradient of each parameter for each group."""
         formed = self._bias_gradients(use, grad, rows)
         if "weight" in use.parameters:
-            formed["weight"] = rows.total(self._weight_gradients(use, grad))
+            turned = rows.total(self._turned_gradients(use, grad, rows))
+            formed["weight"] = turned.transpose(2, 3).reshape(rows.count, *use.parameters["weight"].shape)
         return formed
 
     def norms(self, use: Use, grad: Tensor, rows: Rows) -> tuple[Tensor, Gradients]:
@@ -265,7 +287,9 @@ class Convolution:
         positions = math.prod(grad.shape[2:])
         weight = use.parameters.get("weight")
         if weight is None or rows.units is not None or not self._gram_is_cheaper(weight, positions):
-            formed = self.gradients(use, grad, rows)
+            formed = self._bias_gradients(use, grad, rows)
+            if weight is not None:
+                formed["weight"] = rows.total(self._turned_gradients(use, grad, rows))
             return sum_of([squared(part) for part in formed.values()]), formed
         patches, by_group = (
             part.transpose(2, 3).flatten(0, 1) for part in (self._patches(use.value), self._by_group(grad))
@@ -277,12 +301,16 @@ class Convolution:
     def sums(self, use: Use, grad: Tensor, rows: Rows, factors: Tensor, formed: Gradients) -> Gradients:
         """Return the weighted sums, from formed gradients where they exist, and by one product elsewhere."""
         sums = {role: weighted(factors, part, rows) for role, part in formed.items()}
-        if "weight" in use.parameters and "weight" not in sums:
+        if "weight" in sums:
+            sums["weight"] = sums["weight"].transpose(1, 2).reshape(use.parameters["weight"].shape)
+        elif "weight" in use.parameters:
             scaled = grad.double() * rows.spread(factors).view(-1, *(1,) * (grad.dim() - 1))
             patches, by_group = self._patches(use.value), self._by_group(scaled)
             products = [
                 summed_in_double(
-                    by_group[:, group].transpose(1, 2).flatten(0, 1), patches[:, group].transpose(1, 2).flatten(0, 1)
+                    by_group[:, group].transpose(1, 2).flatten(0, 1),
+                    patches[:, group].transpose(1, 2).flatten(0, 1),
+                    rows.scratch,
                 )
                 for group in range(by_group.shape[1])
             ]
@@ -293,19 +321,23 @@ class Convolution:
         groups = int(self.layer.groups)  # type: ignore[arg-type]
         return gram_is_cheaper(positions, weight[0].numel(), weight.shape[0] // groups)
 
-    def _weight_gradients(self, use: Use, grad: Tensor) -> Tensor:
-        """Return the gradient of the weight for each row, a few rows at a time: their patches stay in the cache."""
-        shape = use.parameters["weight"].shape
+    def _turned_gradients(self, use: Use, grad: Tensor, rows: Rows) -> Tensor:
+        """Return the gradient of the weight for each row, as (rows, groups, channels * kernel, outputs).
+
+        A few rows at a time, so that their patches stay in the cache.
+        """
+        weight = use.parameters["weight"]
         by_group, view = self._by_group(grad), self._view(use.value)
-        groups, positions = by_group.shape[1], by_group.shape[3]
-        formed = grad.new_empty(len(grad), groups, shape[0] // groups, math.prod(shape[1:]))
+        groups, outputs, positions = by_group.shape[1:]
+        size = weight[0].numel()
+        formed = grad.new_empty(len(grad), groups, size, outputs)
         count = max(1, PATCHES_MAX // max(1, view[:1].numel()))
         for start in range(0, len(grad), count):
-            rows = slice(start, start + count)
-            patches = view[rows].reshape(-1, math.prod(shape[1:]), positions)
-            target = formed[rows].flatten(0, 1)
-            torch.bmm(by_group[rows].flatten(0, 1), patches.transpose(1, 2), out=target)
-        return formed.view(len(grad), *shape)
+            part = slice(start, start + count)
+            patches = rows.scratch.empty("patches", view[part].shape, view).copy_(view[part])
+            turned = by_group[part].flatten(0, 1).transpose(1, 2)
+            torch.bmm(patches.view(-1, size, positions), turned, out=formed[part].flatten(0, 1))
+        return formed
 
     def _bias_gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
         return {"bias": rows.total(grad.flatten(2).sum(2))} if "bias" in use.parameters else {}
@@ -433,39 +465,3 @@ class Vectorised(Formed):
                 name="model",
             ) from error
         return {role: rows.total(part) for role, part in formed.items()}
-
-
-CONVOLUTIONS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
-INSTANCE_NORMS: Final = (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
-
-
-def rule_for(module: nn.Module) -> Rule | None:
-    """Return the rule of a layer of torch.nn, or None where only `Vectorised` applies.
-
-    Subclasses may compute something else, so a rule is for exactly the classes named here.
-    """
-    kind = type(module)
-    if kind is nn.Linear:
-        return Linear()
-    if kind in CONVOLUTIONS:
-        return Convolution(module)
-    if isinstance(module, nn.Embedding) and kind is nn.Embedding and _plain_embedding(module):
-        return Embedding(module.padding_idx)
-    return _normalization(module, kind)
-
-
-def _plain_embedding(module: nn.Embedding) -> bool:
-    return module.max_norm is None and not module.scale_grad_by_freq and not module.sparse
-
-
-def _normalization(module: Any, kind: type[nn.Module]) -> Rule | None:
-    shape = getattr(module, "normalized_shape", ())
-    if kind is nn.LayerNorm:
-        return Normalization(lambda value: functional.layer_norm(value, shape, eps=module.eps), len(shape))
-    if kind is nn.RMSNorm:
-        return Normalization(lambda value: functional.rms_norm(value, shape, eps=module.eps), len(shape))
-    if kind is nn.GroupNorm:
-        return Normalization(lambda value: functional.group_norm(value, module.num_groups, eps=module.eps))
-    if kind in INSTANCE_NORMS:
-        return Normalization(lambda value: functional.instance_norm(value, eps=module.eps))
-    return None

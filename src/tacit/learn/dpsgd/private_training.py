@@ -67,7 +67,7 @@ class PrivateTraining:
         self._source = SYSTEM
         self._process = os.getpid()
         self._generator_before: Tensor | None = None
-        self._noise = BulkGaussian(self._source)
+        self._noise = BulkGaussian(self._source, exact=settings.exact_noise, in_place=True)
         self._anchor = StateAnchor(budget, settings) if parts.processes.is_first and budget is not None else None
         self._progress = Progress(settings.schedule.clip_at(0))
         units = parts.units.count + (0 if self._anchor is None else settings.canaries)
@@ -272,11 +272,12 @@ class PrivateTraining:
         if self._canaries is not None and self._sampled_canaries is not None:
             sums[KEPT_BACK] = torch.from_numpy(self._canaries.means(self._sampled_canaries, schedule) * clip)
         sums = self._matrix.mixed(step, sums)
-        noisy = self._noise.add(sums, deviation, sensitivity)
-        if self._canaries is not None and self._sampled_canaries is not None:
+        means = sums[KEPT_BACK] / clip if KEPT_BACK in sums else None
+        noisy = self._noise.add(sums, deviation, sensitivity)  # whose memory is that of the sums
+        if self._canaries is not None and means is not None:
             shown = noisy.pop(KEPT_BACK)
             groups = self._groups.numbers[self._parts.units.count :]
-            squares = self._canaries.score(shown / clip, sums[KEPT_BACK] / clip, step, groups, schedule)
+            squares = self._canaries.score(shown / clip, means, step, groups, schedule)
             self._progress = replace(
                 self._progress,
                 noise_squares=self._progress.noise_squares + squares,

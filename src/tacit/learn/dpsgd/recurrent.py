@@ -31,20 +31,21 @@ class LSTMLoop(torch.autograd.Function):
         """Return the hidden states, from the first to the last one, and the last cell state; time is axis 0."""
         steps, rows, _ = inner.shape
         size = weight.shape[1]
-        gates = inner + hidden_bias
+        gates = torch.add(inner, hidden_bias, out=inner.new_empty(inner.shape))  # what a step reads in one piece
+        turned = weight.t().clone(memory_format=torch.contiguous_format)
+        for part in (gates, turned):
+            part[..., 2 * size : 3 * size] *= 2  # tanh(x) = 2 sigmoid(2 x) - 1: one function for all gates
         hidden, cells = inner.new_empty(steps + 1, rows, size), inner.new_empty(steps + 1, rows, size)
         squashed = inner.new_empty(steps, rows, size)
         hidden[0], cells[0] = first, cell
-        turned = weight.t()
+        i, f, g, o = (part.unbind() for part in gates.view(steps, rows, 4, size).unbind(2))
+        sums, states, outputs, tanhs = gates.unbind(), cells.unbind(), hidden.unbind(), squashed.unbind()
         for step in range(steps):
-            gate = gates[step].addmm_(hidden[step], turned)
-            gate[:, : 2 * size].sigmoid_()
-            gate[:, 2 * size : 3 * size].tanh_()
-            gate[:, 3 * size :].sigmoid_()
-            part = gate.view(rows, 4, size)
-            torch.mul(part[:, 1], cells[step], out=cells[step + 1]).addcmul_(part[:, 0], part[:, 2])
-            torch.tanh(cells[step + 1], out=squashed[step])
-            torch.mul(part[:, 3], squashed[step], out=hidden[step + 1])
+            sums[step].addmm_(outputs[step], turned).sigmoid_()
+            torch.mul(f[step], states[step], out=states[step + 1])
+            states[step + 1].addcmul_(i[step], g[step].mul_(2).sub_(1))
+            torch.mul(states[step + 1], 2, out=tanhs[step]).sigmoid_().mul_(2).sub_(1)
+            torch.mul(o[step], tanhs[step], out=outputs[step + 1])
         ctx.save_for_backward(gates, cells, squashed, weight)
         return hidden, cells[-1].clone()
 
@@ -55,21 +56,24 @@ class LSTMLoop(torch.autograd.Function):
         gates, cells, squashed, weight = ctx.saved_tensors
         steps, rows, size = squashed.shape
         i, f, g, o = gates.view(steps, rows, 4, size).unbind(2)
-        through_cell = o - o * squashed.square()
+        through_cell = torch.addcmul(o, o, squashed.square(), value=-1).unbind()
         deltas = torch.empty_like(gates)
         local = deltas.view(steps, rows, 4, size)  # derivatives first, multiplied in place by the loop
-        torch.mul(g, i - i * i, out=local[:, :, 0])
-        torch.mul(cells[:-1], f - f * f, out=local[:, :, 1])
-        torch.mul(i, 1 - g * g, out=local[:, :, 2])
-        torch.mul(squashed, o - o * o, out=local[:, :, 3])
+        torch.addcmul(i, i, i, value=-1, out=local[:, :, 0]).mul_(g)
+        torch.addcmul(f, f, f, value=-1, out=local[:, :, 1]).mul_(cells[:-1])
+        torch.addcmul(i, i, g.square(), value=-1, out=local[:, :, 2])
+        torch.addcmul(o, o, o, value=-1, out=local[:, :, 3]).mul_(squashed)
         hidden, cell = grad[steps], grad_cell
+        keeps, incoming, sums = f.unbind(), grad.unbind(), deltas.unbind()
+        of_cell, of_output = local[:, :, :3].unbind(), local[:, :, 3].unbind()
         for step in range(steps - 1, -1, -1):
             cell = torch.addcmul(cell, hidden, through_cell[step])
-            local[step, :, :3].mul_(cell.unsqueeze(1))
-            local[step, :, 3].mul_(hidden)
-            hidden = torch.addmm(grad[step], deltas[step], weight)
-            cell.mul_(f[step])
-        return deltas, deltas, None, hidden, cell
+            of_cell[step].mul_(cell.unsqueeze(1))
+            of_output[step].mul_(hidden)
+            hidden = torch.addmm(incoming[step], sums[step], weight)
+            cell.mul_(keeps[step])
+        by_row = deltas.transpose(0, 1).contiguous().transpose(0, 1)
+        return by_row, by_row, None, hidden, cell
 
 
 class GRULoop(torch.autograd.Function):
@@ -166,7 +170,7 @@ def _layer(module: nn.LSTM | nn.GRU, note: Note, suffix: str, value: Tensor, fir
     else:
         hidden = GRULoop.apply(*arguments)  # type: ignore[no-untyped-call]
         last = [hidden[-1]]
-    read = hidden.detach()[:-1].transpose(0, 1)
+    read = hidden.detach()[:-1].transpose(0, 1).contiguous()
     note(Linear(hidden_roles[0], hidden_roles[1:]), _named(own, hidden_roles), read, hidden_bias)
     return [hidden[1:].transpose(0, 1), *last]
 

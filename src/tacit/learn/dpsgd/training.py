@@ -38,6 +38,8 @@ Arguments of `make_private`:
                           the guarantee is for one row replaced, so the budget must be of that relation
     checkpoint            a new file that holds the state after every `checkpoint_every` steps, for `resume`; of the
                           steps since the last state, those that may have been seen are lost with a process that dies
+    exact_noise           whether noise is drawn by `mechanisms.Gaussian`, exactly and about a hundred times slower,
+                          instead of `BulkGaussian`, whose distance to Gaussian noise is taken off delta
     audit                 whether canaries audit the training, or their number
     scheduler             a torch.optim.lr_scheduler of the optimizer: it is stepped after every step of the training,
                           and its state is part of the checkpoint
@@ -126,6 +128,7 @@ def make_private(
     purpose: str = "",
     checkpoint: Path | str | None = None,
     checkpoint_every: int = 1,
+    exact_noise: bool = False,
     audit: bool | int = True,
     scheduler: Any = None,
     average: float | None = None,
@@ -143,6 +146,7 @@ def make_private(
         "clipping": clipping,
         "physical_batch_size": _rows_per_chunk(physical_batch_size, len(parts.rows) * views),
         "views": views,
+        "exact_noise": bool(exact_noise),
         "average": None if average is None else float(inside_unit_interval("average", average)),
         "canaries": (CANARIES if audit else 0) if isinstance(audit, bool) else whole("audit", audit, at_least=20),
     }
@@ -160,7 +164,7 @@ def make_private(
             noise_multiplier=noise_multiplier,
             clip=clip,
             delta=counted_delta(budget, float(inside_unit_interval("delta", delta))),
-            slack=BulkGaussian().failure((parts.numbers + stated["canaries"] + 1) * count),
+            slack=BulkGaussian(exact=stated["exact_noise"]).failure((parts.numbers + stated["canaries"] + 1) * count),
             steps_per_pass=None if loader is None else len(loader),
             bands=bands,
         )

@@ -267,7 +267,7 @@ BAD: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("bad", BAD, ids=str)
+@pytest.mark.parametrize("bad", BAD)
 def test_what_is_not_proved_for_several_bands_is_refused_before_the_charge(bad: dict[str, Any]) -> None:
     budget = tacit.Budget(50.0, 1e-3)
     with pytest.raises(TacitError, match="bands"):

@@ -425,3 +425,13 @@ def test_a_forked_process_cannot_go_on_with_a_training() -> None:
         finally:
             os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+
+
+def test_exact_noise_takes_nothing_of_delta() -> None:
+    net = model()
+    training = private(net, exact_noise=True, audit=True, steps=5, epsilon=1.0, optimizer=optimizer(net))
+    train(training)
+    assert training.schedule.slack == 0
+    assert training.noise_ratio is not None
+    low, high = training.noise_ratio[1:]
+    assert low <= 1 <= high
