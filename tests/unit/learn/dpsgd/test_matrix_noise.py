@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import tacit
 import tacit.learn
+from tacit import mechanisms
 from tacit.learn.dpsgd.matrix_noise import MatrixNoise, coefficients, mixing_error, prefix_error
 from tacit.learn.dpsgd.sampling import Groups
 from tacit.ledger import Ledger
@@ -24,7 +25,7 @@ from tacit.ledger.accounts import NamedAccount
 from tacit.ledger.amounts import ceil_float
 from tacit.ledger.caps import Cap
 from tacit.ledger.filters import filter_of
-from tacit.mechanisms.bulk_gaussian import BulkGaussian, Scale
+from tacit.mechanisms.bulk_gaussian import BulkGaussian
 from tacit.privacy.errors import InvalidInput, TacitError
 from tacit.privacy.events import Converted, Gaussian, Repeated, Sampled
 from tests.support.trainings import model, optimizer, private, rows, train
@@ -46,8 +47,9 @@ def recorded() -> Iterator[list[tuple[int, Any, Any, Any]]]:
     mixed, separated = MatrixNoise.mixed, MatrixNoise.separated
 
     def add(self: BulkGaussian, sums: Any, deviation: float, sensitivity: float) -> Any:
+        before = sums["weight"].double().clone()
         noisy = ADD(self, sums, deviation, sensitivity)
-        found[-1].append((noisy["weight"] - sums["weight"]).double().flatten().numpy())
+        found[-1].append((noisy["weight"].double() - before).flatten().numpy())
         return noisy
 
     def noted_sums(self: MatrixNoise, step: int, sums: Any) -> Any:
@@ -130,15 +132,12 @@ def test_the_event_has_a_sample_for_each_block_of_steps() -> None:
         assert words in training.card
 
 
-def test_noise_covers_the_rounding_of_all_rows_of_a_block() -> None:
-    for count, bands, sensitivity, multiplier in ((10**6, 16, 1.0, 1.0), (10, 256, 0.3, 20.0), (12_345, 2, 7.0, 0.5)):
+def test_exact_noise_covers_the_rounding_of_all_rows_of_a_block() -> None:
+    for count, bands, sensitivity, multiplier in ((10**6, 16, 1.0, 1.0), (10, 256, 0.5, 20.0), (12_345, 2, 7.0, 0.5)):
         moved = sensitivity * (1 + mixing_error(bands, 10**6))
-        scale = Scale.of(count, multiplier * moved, moved)
-        rows_together = sensitivity / scale.step + np.sqrt(bands * count)
-        assert scale.deviation_steps >= multiplier * rows_together
-        plain = Scale.of(count, multiplier * sensitivity, sensitivity)  # the bug: noise for one row at a time
-        assert plain.step == scale.step
-        assert bands * count < 10**6 or plain.deviation_steps < multiplier * rows_together
+        noise = mechanisms.Gaussian(moved, sigma=multiplier)._grid_noise(count)
+        rows_together = sensitivity / float(noise.grid.step) + np.sqrt(bands * count)
+        assert noise.law.variance >= (multiplier * rows_together) ** 2
 
 
 def test_the_noise_of_a_training_is_widened() -> None:
