@@ -32,9 +32,10 @@ def run(small: bool) -> Exhibit:
     """Train at several epsilons, by epoch and in sweeps."""
     examples, size = _examples(small), _size(small)
     features, inputs = examples.through(scattered), examples.through(cosines(mnist.FREQUENCIES))
-    private = mnist.against_epsilon(features, size)
+    outcomes = mnist.against_epsilon(features, size)
+    private = {epsilon: [one.accuracy for one in found] for epsilon, found in outcomes.items()}
     linear = digit_training.plain(features, 0, 0, epochs=size.epochs)
-    network = digit_training.plain(inputs, round(1000 * size.hidden), 0, epochs=size.epochs)
+    network = digit_training.plain(inputs, round(mnist.REFERENCE.hidden * size.hidden), 0, epochs=size.epochs)
     by_noise, swept = mnist.by_epoch(inputs, size), mnist.sweeps(examples, size)
     published = f"{mnist.PUBLISHED_BASELINE} %, MNIST"
     rows = [
@@ -79,9 +80,9 @@ def _accuracy_row(epsilon: float, found: list[float]) -> Row:
 
 
 def _noise_row(noise: float, outcome: digit_training.Outcome) -> Row:
-    epsilon = mnist.BY_NOISE[noise][0]
-    name = f"network, noise {noise:g}, epsilon {epsilon:g}, after {len(outcome.accuracies)} epochs, %"
-    return Row(name, outcome.accuracy, published=f"{mnist.PUBLISHED[epsilon]:g} %, MNIST")
+    published = f"{mnist.PUBLISHED[mnist.BY_NOISE[noise][0]]:g} %, MNIST"
+    name = f"network, noise {noise:g}, epsilon {outcome.epsilon:.2g}, after {len(outcome.accuracies)} epochs, %"
+    return Row(name, outcome.accuracy, published=published)
 
 
 def _range_row(factor: str, found: Mapping[float, float]) -> Row:
@@ -111,10 +112,10 @@ def _against_epsilon(
         {"x": epsilon, "y": float(np.mean(found) - np.std(found)), "y2": float(np.mean(found) + np.std(found))}
         for epsilon, found in private.items()
     ]
-    network = sorted((mnist.BY_NOISE[noise][0], outcome.accuracy) for noise, outcome in by_noise.items())
+    network = sorted((outcome.epsilon, outcome.accuracy) for outcome in by_noise.values())
     published = sorted(mnist.PUBLISHED.items())
     values = [y for _, y in (*means, *network, *published)]
-    runs = len(next(iter(private.values())))
+    runs, least = len(next(iter(private.values()))), min(0.4, 0.8 * network[0][0])
     return plot(
         "How accurate is a private classifier of digits?",
         [
@@ -122,12 +123,12 @@ def _against_epsilon(
             "dashed: the linear model without privacy",
         ],
         x={
-            "scale": {"type": "log", "domain": [0.4, 10]},
+            "scale": {"type": "log", "domain": [least, 10]},
             "axis": {"title": "epsilon (log scale)", "values": [0.5, 1, 2, 4, 8], "format": "~g"},
         },
         y=_accuracy(values),
         layers=[
-            line([(0.4, baseline), (10, baseline)], **COMPARISON),
+            line([(least, baseline), (10, baseline)], **COMPARISON),
             line(published, color=GREY, strokeWidth=1.5),
             dots(published, **PUBLISHED_STYLE),
             label(published[-1], "published, MNIST", align="right", dx=0, dy=16, color=GREY),
@@ -151,7 +152,7 @@ def _by_epoch(by_noise: Mapping[float, Any], network: float, data: str) -> Spec:
         values += outcome.accuracies
         layers += [
             line(points),
-            label(points[-1], f"noise {noise:g}, epsilon {mnist.BY_NOISE[noise][0]:g}", align="left", dx=7),
+            label(points[-1], f"noise {noise:g}, epsilon {outcome.epsilon:.2g}", align="left", dx=7),
         ]
     return plot(
         "Accuracy by epoch at large, medium and small noise",

@@ -49,18 +49,18 @@ SCATTERING: Final = {
 """The recipes of the linear model, by epsilon."""
 FREQUENCIES: Final = 8
 BY_NOISE: Final = {
-    8.0: (0.5, Recipe(0.5, 1.0, 2400, 0, hidden=1000)),
-    4.0: (2.0, Recipe(0.5, 1.0, 2400, 0, hidden=1000)),
-    2.0: (8.0, Recipe(0.5, 1.0, 2400, 0, hidden=1000)),
+    8.0: (0.5, Recipe(3.0, 1.0, 2400, 0, last_rate=0.1, hidden=1000)),
+    4.0: (2.0, Recipe(3.0, 1.0, 2400, 0, last_rate=0.1, hidden=1000)),
+    2.0: (8.0, Recipe(3.0, 1.0, 2400, 0, last_rate=0.1, hidden=1000)),
 }
 """Epsilon and recipe of the network by noise multiplier; the steps follow."""
 SWEEP_EPSILON: Final = 2.0
-REFERENCE: Final = Recipe(0.5, 1.0, 1200, 0, hidden=1000, noise=1.5)
+REFERENCE: Final = Recipe(4.0, 1.0, 1200, 0, hidden=1000, noise=1.5)
 FACTORS: Final[Mapping[str, Sequence[float]]] = {
     "hidden units": (250, 500, 1000, 2000),
     "input frequencies": (6, FREQUENCIES, 12, 16),
     "lot size": (600, 1200, 2400, 4800),
-    "learning rate": (0.125, 0.25, 0.5, 1.0, 2.0),
+    "learning rate": (1.0, 2.0, 4.0, 8.0, 16.0),
     "clip": (0.25, 0.5, 1.0, 2.0, 4.0),
     "noise": (1.0, 1.25, 1.5, 2.0, 2.5),
 }
@@ -89,41 +89,42 @@ def run(quick: bool) -> Iterator[Result]:
     folder = os.environ.get("TACIT_DATA")
     if folder is None:
         return
-    examples, size = Examples.mnist(Path(folder) / "mnist"), QUICK if quick else Size()
-    examples = examples.first(3000, 1000) if quick else examples
-    yield from _accuracies(examples.through(scattered), size, are_goals=not quick)
+    examples, size, data = Examples.mnist(Path(folder) / "mnist"), Size(), "MNIST"
+    if quick:
+        examples, size, data = examples.first(3000, 1000), QUICK, "3,000 rows of MNIST, few steps,"
+    yield from _accuracies(examples.through(scattered), size, data, are_goals=not quick)
     inputs = examples.through(cosines(FREQUENCIES))
-    baseline = digit_training.plain(inputs, round(1000 * size.hidden), 0, epochs=size.epochs)
-    shown = {"published": PUBLISHED_BASELINE}
-    yield Result("MNIST MLP without privacy", baseline, "% correct", shown)
+    baseline = digit_training.plain(inputs, round(REFERENCE.hidden * size.hidden), 0, epochs=size.epochs)
+    yield Result(f"{data} network without privacy", baseline, "% correct", {"published": PUBLISHED_BASELINE})
     for noise, outcome in by_epoch(inputs, size).items():
-        at = f"MNIST MLP, noise {noise:g}, epsilon {BY_NOISE[noise][0]:g}"
         count = len(outcome.accuracies)
-        for epoch in sorted({1, count // 4, count // 2, count} - {0}):
+        for epoch in sorted({1, 10, count // 2, count} & set(range(1, count + 1))):
             published = {"published": PUBLISHED[BY_NOISE[noise][0]]} if epoch == count else {}
-            yield Result(f"{at}, epoch {epoch}", outcome.accuracies[epoch - 1], "% correct", published)
+            at = f"noise {noise:g}, epoch {epoch}" + f", epsilon {outcome.epsilon:.3g}" * (epoch == count)
+            yield Result(f"{data} network, {at}", outcome.accuracies[epoch - 1], "% correct", published)
     for factor, found in sweeps(examples, size).items():
-        values = f"{min(found):g} to {max(found):g}"
-        yield Result(f"MNIST MLP, epsilon 2, {factor} {values}: least", min(found.values()), "% correct")
-        yield Result(f"MNIST MLP, epsilon 2, {factor} {values}: greatest", max(found.values()), "% correct")
+        name = f"{data} network, epsilon {SWEEP_EPSILON:g}, {factor} {min(found):g} to {max(found):g}"
+        yield Result(f"{name}: least", min(found.values()), "% correct")
+        yield Result(f"{name}: greatest", max(found.values()), "% correct")
 
 
-def _accuracies(examples: Examples, size: Size, *, are_goals: bool) -> Iterator[Result]:
+def _accuracies(examples: Examples, size: Size, data: str, *, are_goals: bool) -> Iterator[Result]:
     baseline = digit_training.plain(examples, 0, 0, epochs=size.epochs)
-    yield Result("MNIST scattering without privacy", baseline, "% correct", {"published": PUBLISHED_BASELINE})
-    for epsilon, found in against_epsilon(examples, size).items():
+    yield Result(f"{data} scattering without privacy", baseline, "% correct", {"published": PUBLISHED_BASELINE})
+    for epsilon, outcomes in against_epsilon(examples, size).items():
+        found = [outcome.accuracy for outcome in outcomes]
         peers = {"spread": float(np.std(found)), "published": PUBLISHED.get(epsilon), "without privacy": baseline}
-        goal = GOALS[epsilon] if are_goals else None
-        name = f"MNIST scattering, epsilon {epsilon:g}"
+        name, goal = f"{data} scattering, epsilon {epsilon:g}", GOALS[epsilon] if are_goals else None
         yield Result(name, float(np.mean(found)), "% correct", peers, goal, better="higher")
+        yield Result(f"{name}: charged", max(outcome.epsilon for outcome in outcomes), "epsilon", goal=epsilon)
 
 
-def against_epsilon(examples: Examples, size: Size) -> dict[float, list[float]]:
-    """Return the accuracies of private linear models by epsilon, one for each seed."""
+def against_epsilon(examples: Examples, size: Size) -> dict[float, list[Outcome]]:
+    """Return what private linear models reach by epsilon, one for each seed."""
     found = {}
     for epsilon, recipe in SCATTERING.items():
         scaled = _scaled(replace(recipe, epsilon=epsilon), examples, size)
-        found[epsilon] = [digit_training.private(examples, scaled, seed).accuracy for seed in range(size.seeds)]
+        found[epsilon] = [digit_training.private(examples, scaled, seed) for seed in range(size.seeds)]
     return found
 
 
