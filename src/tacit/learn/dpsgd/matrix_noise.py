@@ -26,12 +26,13 @@ Finite precision. Let B = clip (1 + sum_error) bound |x_t - x'_t| for the sums a
 sums of the other steps of a block are over the same units in both data sets. A row is computed in float64 from up to b
 products, so it is off by at most gamma_b sum_k c_k |x_{t-k}| <= gamma_b sqrt(b) units B (Cauchy-Schwarz, |c| <= 1). By
 Minkowski's inequality the b rows of a block move by at most B (|c| + 2 b gamma_b units) together. `BulkGaussian` rounds
-after the noise, which is post-processing. With `exact_noise` a row is rounded to the grid before, which moves neighbours
-up to one step further apart in each of d numbers, sqrt(b d) steps in a block; `mechanisms.Gaussian` widens the noise of
-a call for sqrt(d) steps (rounded up to a whole number), and there are at least SENSITIVITY_STEPS_MIN sqrt(d) in its
-sensitivity: one that is greater by the share (sqrt(b) - 1) / (SENSITIVITY_STEPS_MIN - sqrt(b) + 1) has room for the other
-(sqrt(b) - 1) sqrt(d) steps. Both are in `mixing_error`, for either noise. Products that underflow move a sum by less than
-2^-900 of the clip, far below the margin by which deviations are rounded up (`private_training.ROUNDING`).
+after the noise, which is post-processing. With `exact_noise` a row is rounded to the grid before, which moves
+neighbours up to one step further apart in each of d numbers, sqrt(b d) steps in a block; `mechanisms.Gaussian` widens
+the noise of a call for sqrt(d) steps (rounded up to a whole number), and there are at least SENSITIVITY_STEPS_MIN
+sqrt(d) in its sensitivity: one that is greater by the share (sqrt(b) - 1) / (SENSITIVITY_STEPS_MIN - sqrt(b) + 1) has
+room for the other (sqrt(b) - 1) sqrt(d) steps. Both are in `mixing_error`, for either noise. Products that underflow
+move a sum by less than 2^-900 of the clip, far below the margin by which deviations are rounded up
+(`private_training.ROUNDING`).
 
 The last b - 1 sums x are private: they are held until the training ends, and are in its checkpoints.
 
