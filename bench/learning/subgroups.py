@@ -91,9 +91,9 @@ def _results(title: str, found: list[Reports], model: str, epsilon: float) -> It
         values, first = [100 * one.accuracy for one in parts], parts[0]
         shown = {
             "spread": float(np.std(values)),
-            "no privacy": 100 * float(np.mean([one.baseline for one in parts])),
+            "non-private": 100 * float(np.mean([one.baseline for one in parts])),
             "recall": 100 * float(np.mean([one[first.name].accuracy for one in recalls])),
-            "its recall": 100 * float(np.mean([one[first.name].baseline for one in recalls])),
+            "non-private recall": 100 * float(np.mean([one[first.name].baseline for one in recalls])),
             "rows": float(first.rows),
             "warned": float(sum(a.is_warned or b[a.name].is_warned for a, b in zip(parts, recalls, strict=True))),
         }
