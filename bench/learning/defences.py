@@ -64,7 +64,7 @@ class Size:
 
 
 FULL: Final = Size()
-QUICK: Final = Size(seeds=1, trainings=3, candidates=600, canaries=60, epochs=15)
+QUICK: Final = Size(seeds=1, trainings=4, candidates=600, canaries=60, epochs=15)
 
 
 @dataclass(frozen=True)
