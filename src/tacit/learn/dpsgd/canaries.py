@@ -12,10 +12,11 @@ Why people lose nothing: what is released about a person is the noisy sum over t
 without the data and add nothing there; noise in other directions is independent. The model is the same as without them.
 
 The audit notices noise that is forgotten or too small, and samples that are not drawn as accounted. It does not notice
-a wrong norm of a person's gradient: canaries come clipped.
+a wrong norm of a person's gradient, for canaries come clipped, nor noise that is missing from the parameters alone.
 
-Because the noise on canaries is known here, two more checks are made, each wrong with probability ALARM. Its deviation
-is measured from (canaries * steps) numbers: noise that is a few percent too small shows at any epsilon, where guesses
+Because samples and noise of canaries are known here, three more checks are made, each wrong with probability ALARM. How
+often canaries were sampled is compared with the binomial law of the accounted rate. The deviation of the noise is
+measured from (canaries * steps) numbers: noise that is a few percent too small shows at any epsilon, where guesses
 would need more canaries than there is time for. And the noise in each direction is summed over the steps: the sums have
 the variance of independent noises, unless noise is used in more than one step, whichever steps they are.
 """
@@ -41,7 +42,7 @@ CANARIES: Final = 4_000
 """By simulation: guesses show missing noise up to epsilon 4, and half the noise at epsilon 2 in three of four runs."""
 ALARM: Final = 1e-6
 """The probability with which each check of the noise fails though the noise is as stated."""
-_FIELDS: Final = ("present", "scores", "noises", "shown", "squares")
+_FIELDS: Final = ("present", "scores", "noises", "shown", "squares", "samples", "trials")
 
 
 class Canaries:
@@ -49,7 +50,8 @@ class Canaries:
 
     def __init__(self, present: NDArray[np.bool_], *sums: NDArray[np.float64]) -> None:
         self.present = present
-        self.scores, self.noises, self.shown, self.squares = sums or np.zeros((4, len(present)))
+        made = sums or np.zeros((6, len(present)))
+        self.scores, self.noises, self.shown, self.squares, self.samples, self.trials = made
 
     @classmethod
     def drawn(cls, count: int, source: RandomSource) -> Canaries:
@@ -81,6 +83,7 @@ class Canaries:
         weights = np.where(step >= first, c[np.minimum(row, schedule.bands)], 0.0)
         if schedule.steps_per_pass is None:
             self._score_blocks(row == 0, schedule)
+            self.trials += row == 0
             self.shown += weights * shown.numpy() / multiplier**2
             self.squares += (weights / multiplier) ** 2
         else:
@@ -111,6 +114,21 @@ class Canaries:
     def of(cls, tensors: dict[str, Tensor]) -> Canaries:
         """Return the canaries of a checkpoint."""
         return cls(*(tensors[f"canaries.{name}"].numpy().copy() for name in _FIELDS))
+
+    def faults(self, squares: float, schedule: Schedule) -> list[str]:
+        """Return what is wrong with noise of such a sum of squares, and with samples, in words."""
+        return [
+            *(["is used in more than one step"] if self.repeats_noise(squares) else []),
+            *(["is on samples of another rate than the accounted one"] if self.misses_rate(schedule) else []),
+        ]
+
+    def misses_rate(self, schedule: Schedule) -> bool:
+        """Whether canaries were sampled more or less often than the rate of Poisson samples says."""
+        sampled, trials = self.samples.sum(), self.trials.sum()
+        if schedule.steps_per_pass is not None or not trials:
+            return False
+        law = stats.binom(trials, float(schedule.rate))
+        return bool(min(law.cdf(sampled), law.sf(sampled - 1)) < ALARM / 2)
 
     def repeats_noise(self, squares: float) -> bool:
         """Whether sums of the noises over the steps vary otherwise than independent noises of the same squares do."""

@@ -51,13 +51,11 @@ def card_of(settings: Settings, progress: Progress, audit: str | None) -> str:
     return " ".join([*sentences, *([SIMULATED] if settings.is_simulated else [])])
 
 
-def audit_words(
-    settings: Settings, found: Finding, noise_ratio: tuple[float, float, float], *, repeats_noise: bool
-) -> str:
+def audit_words(settings: Settings, found: Finding, noise_ratio: tuple[float, float, float], faults: list[str]) -> str:
     """Return what canaries showed."""
     measured, low, high = noise_ratio
     return (
         f"{settings.canaries:,} canaries show an epsilon of at least {found.lower_bound:.3g} ({found.verdict}"
         f"); their noise has {measured:.4f} of the stated deviation ({low:.4f} to {high:.4f})"
-        f"{', and is used in more than one step' if repeats_noise else ''}."
+        f"{''.join(f', and {one}' for one in faults)}."
     )

@@ -37,6 +37,7 @@ from tacit.learn.dpsgd.matrix_noise import MatrixNoise
 from tacit.learn.dpsgd.rounding import single_rows
 from tacit.learn.dpsgd.sampling import Chunk, Groups, Indices, poisson_sample
 from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule
+from tacit.learn.dpsgd.seeds import SecretSeeds
 from tacit.ledger import Budget
 from tacit.mechanisms.bulk_gaussian import BulkGaussian
 from tacit.mechanisms.randomness import SYSTEM
@@ -66,7 +67,7 @@ class PrivateTraining:
         self._place, self._every = place, every
         self._source = SYSTEM
         self._process = os.getpid()
-        self._generator_before: Tensor | None = None
+        self._generator = SecretSeeds(self._source)
         self._noise = BulkGaussian(self._source, exact=settings.exact_noise, in_place=True)
         self._anchor = StateAnchor(budget, settings) if parts.processes.is_first and budget is not None else None
         self._progress = Progress(settings.schedule.clip_at(0))
@@ -151,23 +152,8 @@ class PrivateTraining:
         self._clipper.forget()
         chunk, batch = self._chunks.popleft()
         self._pending = (chunk, batch)
-        self._seed_generator()
+        self._generator.seed()
         return self._parts.rows.fetch(chunk.rows) if batch is None else batch
-
-    def _seed_generator(self) -> None:
-        """Seed torch's generator in secret for a forward pass; `step` gives the caller's state back.
-
-        A dropout mask goes by the place of a row in its batch. If the seed were known, one unit less would give other
-        masks to all rows behind it; drawn in secret, each row has a mask that is independent of the others.
-        """
-        if self._generator_before is None:
-            self._generator_before = torch.get_rng_state()
-        torch.manual_seed(int.from_bytes(self._source.read(8), "little"))
-
-    def _restore_generator(self) -> None:
-        if self._generator_before is not None:
-            torch.set_rng_state(self._generator_before)
-            self._generator_before = None
 
     def _draw(self) -> None:
         """Draw the batch of the next step; canaries are units with the numbers after those of people."""
@@ -202,7 +188,7 @@ class PrivateTraining:
         """
         self._require_live()
         chunk = self._require_losses(losses)
-        self._restore_generator()
+        self._generator.restore()
         self._require_unchanged()
         if public_loss is not None and (not callable(public_loss) or self._parts.processes.size > 1):
             raise WrongType(
@@ -271,6 +257,7 @@ class PrivateTraining:
             sums[COUNTED] = sums[COUNTED] * scale
         if self._canaries is not None and self._sampled_canaries is not None:
             sums[KEPT_BACK] = torch.from_numpy(self._canaries.means(self._sampled_canaries, schedule) * clip)
+            self._canaries.samples[self._sampled_canaries] += 1
         sums = self._matrix.mixed(step, sums)
         means = sums[KEPT_BACK] / clip if KEPT_BACK in sums else None
         noisy = self._noise.add(sums, deviation, sensitivity)  # whose memory is that of the sums
@@ -338,7 +325,7 @@ class PrivateTraining:
 
     def _end(self) -> None:
         """Settle the charge and audit the training."""
-        self._restore_generator()
+        self._generator.restore()
         self._clipper.close()
         self._matrix.forget()
         if self._anchor is None or self._budget is None:
@@ -353,7 +340,7 @@ class PrivateTraining:
             promise = (self.epsilon_spent, schedule.delta)
             self._finding = self._canaries.finding(promise, schedule, self._source)
             ratio = self.noise_ratio
-            if self._finding.is_violation or self.repeats_noise or (ratio is not None and ratio[2] < 1):
+            if self._finding.is_violation or self.faults or (ratio is not None and ratio[2] < 1):
                 warnings.warn(f"the audit refutes the promise of this training: {self._audit_words}", stacklevel=3)
 
     def stop(self) -> None:
@@ -450,9 +437,11 @@ class PrivateTraining:
         return noise_ratio(self._progress.noise_squares, self._progress.noise_numbers)
 
     @property
-    def repeats_noise(self) -> bool:
-        """Whether the noises of the steps are not independent, by a check that is wrong once in a million times."""
-        return self._canaries is not None and self._canaries.repeats_noise(self._progress.noise_squares)
+    def faults(self) -> list[str]:
+        """What is wrong with noise or samples, in words, by checks that are wrong once in a million times each."""
+        if self._canaries is None:
+            return []
+        return self._canaries.faults(self._progress.noise_squares, self._settings.schedule)
 
     @property
     def card(self) -> str:
@@ -464,7 +453,7 @@ class PrivateTraining:
     def _audit_words(self) -> str:
         assert self._finding is not None
         assert self.noise_ratio is not None
-        return audit_words(self._settings, self._finding, self.noise_ratio, repeats_noise=self.repeats_noise)
+        return audit_words(self._settings, self._finding, self.noise_ratio, self.faults)
 
     def _require_live(self) -> None:
         if os.getpid() != self._process:

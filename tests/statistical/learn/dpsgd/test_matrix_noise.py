@@ -187,7 +187,7 @@ def test_the_canaries_of_a_healthy_training_are_consistent() -> None:
     assert one.finding.verdict == "consistent"
     _, low, high = one.noise_ratio
     assert low <= 1.001 <= high
-    assert not one.repeats_noise
+    assert not one.faults
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.5])
@@ -210,7 +210,7 @@ def test_noise_that_is_used_again_is_noticed() -> None:
         return {name: one + kept[0][name] for name, one in sums.items()}
 
     with patch.object(BulkGaussian, "add", add), pytest.warns(UserWarning, match="more than one step"):
-        assert audited().repeats_noise
+        assert "is used in more than one step" in audited().faults
 
 
 def test_canaries_that_are_sampled_in_all_steps_are_noticed() -> None:

@@ -79,8 +79,8 @@ def test_noise_that_is_used_again_is_noticed(period: int) -> None:
         return {name: one + again[name] for name, one in sums.items()}
 
     with patch.object(BulkGaussian, "add", add), pytest.warns(UserWarning, match="more than one step"):
-        assert audited().repeats_noise
-    assert not audited().repeats_noise
+        assert "is used in more than one step" in audited().faults
+    assert not audited().faults
 
 
 def binomial(draw: Callable[[int, Fraction, RandomSource], Indices], draws: int = 400) -> bool:
@@ -170,3 +170,14 @@ def test_clipping_the_batch_instead_of_its_rows_is_noticed() -> None:
     assert greatest_move(net, features, labels, 0.5) <= 0.5 * (1 + 1e-5)
     with patch.object(PerSampleClipper, "clipped_sums", per_batch):
         assert greatest_move(net, features, labels, 0.5) > 0.55
+
+
+def test_samples_of_another_rate_than_the_accounted_one_are_noticed() -> None:
+    """Twice the rate, which the bound from guesses alone would not show."""
+
+    def often(units: int, rate: Any, source: RandomSource) -> Indices:
+        return poisson_sample(units, 2 * rate, source)
+
+    with patch.object(private_training, "poisson_sample", often), pytest.warns(UserWarning, match="of another rate"):
+        training = audited()
+    assert training.faults == ["is on samples of another rate than the accounted one"]
