@@ -22,10 +22,13 @@ import numpy as np
 from tacit.learn.estimators.model_plan import Floats, deviation
 from tacit.learn.estimators.noises import least_noises
 from tacit.measuring.allocation import Allocation
+from tacit.privacy.errors import TooWide
 from tacit.stats.moments import label_of, square
 from tacit.stats.rows import ColumnSteps, Cut, Term, require_few_cells
 from tacit.stats.statistic import Noisy, NoisySums
 
+WIDTH_MAX: Final = 1024
+"""The greatest size of the matrix, which is decomposed after the charge."""
 Pair: TypeAlias = tuple[int | None, int | None]
 """The places of two columns whose products are summed; None is the constant 1."""
 
@@ -46,6 +49,12 @@ class SecondMoments:
     @classmethod
     def of(cls, columns: Sequence[ColumnSteps | Cut], allocation: Allocation, *, target: bool = False) -> SecondMoments:
         """Return the moments of columns with their noise; a `target` comes last, and its square is not summed."""
+        width = sum(one.cells if isinstance(one, Cut) else 1 for one in columns)
+        if width > WIDTH_MAX:
+            raise TooWide(
+                f"second moments are of at most {WIDTH_MAX:,} encoded columns, and these are {width:,}",
+                accepted="fewer columns or categories",
+            )
         numbers = [place for place, one in enumerate(columns) if isinstance(one, ColumnSteps)]
         cells = [place for place, one in enumerate(columns) if isinstance(one, Cut)]
         pairs: list[Pair] = [(None, None), *((None, place) for place in numbers), *combinations(numbers, 2)]

@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import tacit
 from tacit.learn import LinearRegression
-from tacit.privacy.errors import BudgetExceeded, InvalidInput, NotBounded, NotFinite, WrongType
+from tacit.privacy.errors import BudgetExceeded, InvalidInput, NotBounded, NotFinite, TooWide, WrongType
 
 EXACT = 1e6
 SIZE = 600
@@ -209,3 +209,14 @@ def test_a_model_that_is_not_fitted_says_so_and_other_features_are_refused() -> 
     for x in (NUMBERS[:, :1], NUMBERS[0], np.where(NUMBERS > 0, np.nan, NUMBERS)):
         with pytest.raises(InvalidInput):
             model.predict(x)
+
+
+def test_more_encoded_columns_than_can_be_decomposed_are_refused_before_the_charge() -> None:
+    budget = tacit.Budget(1.0)
+    rows = {"place": ["p0", "p1"] * 20}
+    model = LinearRegression(
+        budget=budget, categories={"place": [f"p{one}" for one in range(1024)]}, target_bounds=(0, 1)
+    )
+    with pytest.raises(TooWide, match="1,025"):
+        model.fit(rows, [0.5] * 40)
+    assert budget.spent().epsilon == 0
