@@ -25,7 +25,7 @@ ATTACKS = "src/tacit/attack/"
 """Attackers choose at random, from a seed that a finding states; they draw no noise."""
 MAY_BE_SEEDED: Final = {
     "src/tacit/cli/tour/clinic.py": "invents the people of the demo, the same ones in every run",
-    "src/tacit/learn/pate/isolation.py": "seeds and restores the generators of teachers; draws nothing from them",
+    "src/tacit/learn/secret_seeds.py": "seeds and restores the shared generators; draws nothing from them",
 }
 
 Rule = Callable[[Source], list[str]]

@@ -62,6 +62,7 @@ class Settings:
     average: float | None
     canaries: int
     exact_noise: bool
+    rows_apart: bool
     is_simulated: bool
     processes: int
     optimizer: str

@@ -76,7 +76,7 @@ GROUPS_MAX: Final = 32
 class PerSampleClipper:
     """Notes the layers' inputs in forward passes of `model`, and turns losses into sums of clipped gradients."""
 
-    def __init__(self, model: nn.Module, clipping: Clipping = "flat") -> None:
+    def __init__(self, model: nn.Module, clipping: Clipping = "flat", *, rows_apart: bool = False) -> None:
         if clipping not in CLIPPINGS:
             raise InvalidInput(f"clipping is one of {', '.join(CLIPPINGS)}", name="clipping", value=clipping)
         self.model: Final = model
@@ -98,7 +98,8 @@ class PerSampleClipper:
         self._replaced: list[nn.Module] = []
         for module in _modules_with_parameters(model):
             self._attach(module)
-        self._watching = [handle for module in model.modules() for handle in self._watch(module)]
+        self._rows_apart = rows_apart
+        self._watching = [handle for one in model.modules() for handle in self._watch(one)]
 
     def __enter__(self) -> Self:
         return self
@@ -257,7 +258,7 @@ class PerSampleClipper:
         does not see what rows tell one another without a gradient; the calls of modules are rehearsed for that.
         """
         with self._pause():
-            for call in self._calls:
+            for call in () if self._rows_apart else self._calls:
                 call.require_rows_apart()
         parameters = list(self._names)
         targets: Any = [*(use.edge for use in uses), *parameters]

@@ -37,7 +37,7 @@ from tacit.learn.dpsgd.matrix_noise import MatrixNoise
 from tacit.learn.dpsgd.rounding import single_rows
 from tacit.learn.dpsgd.sampling import Chunk, Groups, Indices, poisson_sample
 from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule
-from tacit.learn.dpsgd.seeds import SecretSeeds
+from tacit.learn.secret_seeds import SecretSeeds
 from tacit.ledger import Budget
 from tacit.mechanisms.bulk_gaussian import BulkGaussian
 from tacit.mechanisms.randomness import SYSTEM
@@ -169,6 +169,7 @@ class PrivateTraining:
             found = self._parts.units.chunks(inside, settings.physical_batch_size, settings.views)
             self._chunks.extend((chunk, None) for chunk in found)
             return
+        self._generator.seed()  # a loader shuffles and augments
         batch = None if self._passes is None else next(self._passes, None)
         if batch is None:
             self._passes = iter(self._parts.loader)

@@ -4,9 +4,10 @@ Promise: a module that combines the rows of a batch, or keeps numbers of them in
 made-up rows is refused, and no value of a private row decides about that: the rows here have the shapes and dtypes of
 those that the module was called with, and random values.
 
-Compared are the outputs for all made-up rows together and for two at a time. Dropout is off meanwhile; a module
-that is random by other means, or cannot be run on made-up rows, is not compared. What only some values of rows bring
-about (a branch for rare values), and what a training loop does outside of the modules, is not found.
+Compared are the outputs for all made-up rows together and for two at a time. Dropout is off meanwhile, and what torch's
+functions draw is constant. A module that is random by other means, or cannot be run on made-up rows, is refused unless
+the caller states that its rows are apart. What only some rows or sizes of batches bring about (a branch for rare
+values), and what a training loop does outside of the modules, is not found.
 """
 
 from __future__ import annotations
@@ -19,14 +20,24 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn.modules.dropout import _DropoutNd
+from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
 
 from tacit.privacy.errors import WrongType
 
 ROWS: Final = 4
+WHOLE_MAX: Final = (15, 1)
+"""The greatest whole number in made-up rows, and what is tried where that cannot be run."""
 TOLERANCE: Final = 1e-2
-"""The difference of two outputs, over the largest number in them, above which rows are taken to be combined."""
+"""The difference of two rows of output, over the largest number in them, above which rows are taken to be combined."""
+CHANCE: Final = frozenset(
+    (
+        *("bernoulli", "bernoulli_", "exponential_", "normal", "normal_", "poisson", "rand", "rand_like"),
+        *("randint", "randint_like", "randn", "randn_like", "random_", "uniform_"),
+    )
+)
+"""The functions of torch that draw numbers."""
+UNTRIED: Final = "so that nothing is known of its rows; state rows_apart=True if every layer treats rows apart"
 
 
 @dataclass(frozen=True)
@@ -49,55 +60,62 @@ class Call:
         return cls(module, [_without_values(one) if at in batch else one for at, one in enumerate(leaves)], spec, batch)
 
     def require_rows_apart(self) -> None:
-        """Raise WrongType if made-up rows are seen to be combined."""
+        """Raise WrongType unless the module was tried on made-up rows, and they were not seen to be combined."""
         if not self.batch:
             return
-        generator = torch.Generator().manual_seed(0)
-        first, second = (
-            [_made_up(one, generator) if place in self.batch else one for place, one in enumerate(self.leaves)]
-            for _ in range(2)
-        )
-        try:
-            self._compare(first, second)
-        except WrongType:
-            raise
-        except Exception:
-            return
+        kind, why = type(self.module).__name__, ""
+        for whole_max in WHOLE_MAX:  # a table may have few rows
+            generator = torch.Generator().manual_seed(0)
+            first, second = (
+                [_made_up(one, generator, whole_max) if at in self.batch else one for at, one in enumerate(self.leaves)]
+                for _ in range(2)
+            )
+            try:
+                self._compare(first, second)
+                return
+            except WrongType:
+                raise
+            except Exception as error:
+                why = f"{type(error).__name__}: {str(error)[:100]}"
+        raise WrongType(f"{kind} cannot be run on made-up rows ({why}), {UNTRIED}", name="model")
 
     def _compare(self, first: list[Any], second: list[Any]) -> None:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]), _without_dropout(self.module):
+        kind = type(self.module).__name__
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), _without_dropout(self.module), _WithoutChance():
             together, buffers = self._run(first, seed=0)
             again, _ = self._run(first, seed=1)
             _, others = self._run(second, seed=0)
             if changed := [name for name, one in buffers.items() if not _alike([one], [others[name]])]:
                 raise WrongType(
-                    f"{type(self.module).__name__} keeps numbers of the rows in its buffer {changed[0]}, which would "
-                    "leave without noise; remove it, or keep its module in evaluation mode",
+                    f"{kind} keeps numbers of the rows in its buffer {changed[0]}, which would leave without noise; "
+                    "remove it, or keep its module in evaluation mode",
                     name="model",
                 )
             if not _alike(together, again):
-                return
+                raise WrongType(f"{kind} is random by other means than torch's functions, {UNTRIED}", name="model")
             apart = []
             for start in range(0, ROWS, 2):  # one row alone is refused by some layers that normalise batches
                 pair = [one[start : start + 2] if place in self.batch else one for place, one in enumerate(first)]
                 apart.append(self._run(pair, seed=0)[0])
-        joined = [torch.cat(parts) for parts in zip(*apart, strict=True)]
-        if not _alike(together, joined):
+        of_rows = [place for place, one in enumerate(together) if one.ndim and len(one) == ROWS]
+        joined = [torch.cat([part[place] for part in apart]) for place in of_rows]
+        pairs = [
+            pair for place, one in zip(of_rows, joined, strict=True) for pair in zip(together[place], one, strict=True)
+        ]
+        if not all(_alike([one], [other]) for one, other in pairs):
             raise WrongType(
-                f"what {type(self.module).__name__} computes for a row depends on the other rows of the batch, as in "
-                "batch normalisation; every layer must treat rows apart",
+                f"what {kind} computes for a row depends on the other rows of the batch, as in batch normalisation; "
+                "every layer must treat rows apart",
                 name="model",
             )
 
     def _run(self, leaves: list[Any], seed: int) -> tuple[list[Tensor], dict[str, Tensor]]:
-        """Return the tensors of an output that have as many rows, and what the buffers would be after the call."""
+        """Return the tensors of an output, and what the buffers would be after the call."""
         arguments, keywords = tree_unflatten(leaves, self.spec)
-        rows = len(leaves[min(self.batch)])
         buffers = {name: one.clone() for name, one in self.module.named_buffers()}
         torch.manual_seed(seed)
         found = functional_call(self.module, buffers, arguments, keywords)
-        outputs = [one for one in tree_leaves(found) if isinstance(one, Tensor) and one.ndim and len(one) == rows]
-        return outputs, buffers
+        return [one for one in tree_leaves(found) if isinstance(one, Tensor)], buffers
 
 
 def _without_values(tensor: Tensor) -> Tensor:
@@ -105,11 +123,28 @@ def _without_values(tensor: Tensor) -> Tensor:
     return torch.zeros(1, dtype=tensor.dtype, device=tensor.device).expand(ROWS, *tensor.shape[1:])
 
 
-def _made_up(like: Tensor, generator: torch.Generator) -> Tensor:
-    """Return random numbers of a shape and dtype: normal ones, and 0 or 1 where they are whole."""
+def _made_up(like: Tensor, generator: torch.Generator, whole_max: int) -> Tensor:
+    """Return random rows of a shape and dtype that are unlike one another: each of another size, around another number.
+
+    Statistics of rows that were all alike would hardly depend on which rows they are of.
+    """
     if like.dtype.is_floating_point:
-        return torch.randn(like.shape, generator=generator).to(like)
-    return torch.randint(0, 2, like.shape, generator=generator).to(like)
+        sizes = torch.tensor([0.1, 1.0, 10.0, 100.0]).view(-1, *(1,) * (like.ndim - 1))
+        return ((torch.randn(like.shape, generator=generator) + 0.5) * sizes).to(like)
+    return torch.randint(0, whole_max + 1, like.shape, generator=generator).to(like)
+
+
+class _WithoutChance(TorchFunctionMode):
+    """Makes what torch's functions draw constant, and dropout nothing."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, named = getattr(func, "__name__", ""), dict(kwargs or {})
+        if "dropout" in name:
+            return args[0] if args else named["input"]
+        if "dropout_p" in named:
+            named["dropout_p"] = 0.0
+        made = func(*args, **named)
+        return made.fill_(1) if name in CHANCE and isinstance(made, Tensor) else made
 
 
 def _alike(left: list[Tensor], right: list[Tensor]) -> bool:
@@ -126,17 +161,13 @@ def _alike(left: list[Tensor], right: list[Tensor]) -> bool:
 
 @contextmanager
 def _without_dropout(module: nn.Module) -> Iterator[None]:
-    """Switch the dropout of modules of torch off."""
-    changed: list[tuple[Any, str, float]] = []
-    for one in module.modules():
-        if isinstance(one, _DropoutNd):
-            changed.append((one, "p", one.p))
-        elif isinstance(one, nn.MultiheadAttention | nn.RNNBase):
-            changed.append((one, "dropout", one.dropout))
+    """Switch the dropout off that modules of torch do inside."""
+    changed: list[Any] = [one for one in module.modules() if isinstance(one, nn.MultiheadAttention | nn.RNNBase)]
+    rates = [one.dropout for one in changed]
     try:
-        for holder, name, _ in changed:
-            setattr(holder, name, 0.0)
+        for one in changed:
+            one.dropout = 0.0
         yield
     finally:
-        for holder, name, rate in changed:
-            setattr(holder, name, rate)
+        for one, rate in zip(changed, rates, strict=True):
+            one.dropout = rate

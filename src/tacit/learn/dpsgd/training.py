@@ -38,6 +38,8 @@ Arguments of `make_private`:
                           the guarantee is for one row replaced, so the budget must be of that relation
     checkpoint            a new file that holds the state after every `checkpoint_every` steps, for `resume`; of the
                           steps since the last state, those that may have been seen are lost with a process that dies
+    rows_apart            states that the model treats rows apart, where that cannot be tried on made-up rows
+                          (`rehearsal`); without it such a model is refused
     exact_noise           whether noise is drawn by `mechanisms.Gaussian`, exactly and about a hundred times slower,
                           instead of `BulkGaussian`, whose distance to Gaussian noise is taken off delta
     audit                 whether canaries audit the training, or their number
@@ -129,6 +131,7 @@ def make_private(
     checkpoint: Path | str | None = None,
     checkpoint_every: int = 1,
     exact_noise: bool = False,
+    rows_apart: bool = False,
     audit: bool | int = True,
     scheduler: Any = None,
     average: float | None = None,
@@ -147,11 +150,12 @@ def make_private(
         "physical_batch_size": _rows_per_chunk(physical_batch_size, len(parts.rows) * views),
         "views": views,
         "exact_noise": bool(exact_noise),
+        "rows_apart": bool(rows_apart),
         "average": None if average is None else float(inside_unit_interval("average", average)),
         "canaries": (CANARIES if audit else 0) if isinstance(audit, bool) else whole("audit", audit, at_least=20),
     }
     total, expected = parts.processes.total(parts.units.count), _batch_size(batch_size, loader)
-    clipper = PerSampleClipper(model, clipping)
+    clipper = PerSampleClipper(model, clipping, rows_apart=bool(rows_apart))
 
     def charge() -> dict[str, Any]:
         count = _steps(epochs, steps, total, expected, loader)
@@ -309,7 +313,7 @@ def resume(
     parts.processes.decided_by_first(check)  # before the model is changed
     load_model(model, state.tensors)
     load_optimizer(optimizer, scheduler, state.tensors, state.rest)
-    clipper = PerSampleClipper(model, cast(Clipping, settings.clipping))
+    clipper = PerSampleClipper(model, cast(Clipping, settings.clipping), rows_apart=settings.rows_apart)
     try:
         return PrivateTraining(parts, clipper, settings, budget, place, every).go_on(state)
     except BaseException:

@@ -35,7 +35,7 @@ from tacit.learn.counted_delta import counted_delta
 from tacit.learn.estimators.documents import FORMAT, encode, encode_features
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, plan_of
 from tacit.ledger import Budget
-from tacit.ledger.accounts import DELTA_SHARE
+from tacit.ledger.accounts import DELTA_SHARE, SLICES
 from tacit.measuring.allocation import Allocation
 from tacit.privacy.errors import (
     EmptyInput,
@@ -81,6 +81,10 @@ class MissingTarget(NotFinite, ValueError):
     """y has missing values; also a ValueError, as scikit-learn's contract asks."""
 
 
+STATED_SLICES_MAX: Final = SLICES // 8
+"""The most slices of delta (`ledger.accounts`) that a training on a registered table takes."""
+
+
 class ModelColumns(NamedTuple):
     """The names of the columns of a model, by which its plan asks `StatisticInputs` for them."""
 
@@ -89,7 +93,11 @@ class ModelColumns(NamedTuple):
 
 
 class FitInputs(StatisticInputs):
-    """The inputs of a fit, which may take a stated delta of its budget."""
+    """The inputs of a fit, which may take a stated delta of its budget.
+
+    Of a registered table's it takes an eighth of the part for events that state one, at most: a training that took more
+    than there is would leave the sum of epsilons for good, and all later pure epsilons would be charged as rhos.
+    """
 
     def __init__(self, *given: Any, delta: float | None) -> None:
         self._delta = delta
@@ -99,7 +107,10 @@ class FitInputs(StatisticInputs):
     def allocation(self) -> Allocation:
         """What the estimator may spend: all, less the share that learns its bounds."""
         found = super().allocation
-        return found if self._delta is None else replace(found, delta=self._delta)
+        if self._delta is None:
+            return found
+        most = found.delta * STATED_SLICES_MAX if self.is_registered else self._delta
+        return replace(found, delta=min(self._delta, most or self._delta))
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]

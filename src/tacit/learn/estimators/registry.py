@@ -18,8 +18,23 @@ METHODS: Final = ("predict", "predict_proba", "transform", "score_samples")
 """What a model computes of rows; the first that an estimator has is its default."""
 
 
+DAMAGE: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TacitError,
+    TypeError,
+    ValueError,
+)
+"""What a damaged document raises."""
+
+
 def from_document(document: Mapping[str, Any]) -> PrivateEstimator:
     """Return the fitted model that `PrivateEstimator.to_document` wrote, with the same predictions and no budget."""
+    if not isinstance(document, Mapping):
+        raise InvalidInput("a document of an estimator is a mapping", name="document")
     name = document.get("estimator")
     kind = getattr(learn, name, None) if name in learn.ESTIMATORS else None
     if document.get("format") != FORMAT or not isinstance(kind, type) or not issubclass(kind, PrivateEstimator):
@@ -35,7 +50,7 @@ def from_document(document: Mapping[str, Any]) -> PrivateEstimator:
         for method in METHODS if row is not None else ():
             if hasattr(model, method):  # a damaged document raises here, not at the first prediction
                 getattr(model, method)(row)
-    except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError, TacitError) as error:
+    except DAMAGE as error:
         raise InvalidInput(f"the document is damaged: {error}", name="document") from None
     return model
 

@@ -36,6 +36,7 @@ from tacit.ledger import Budget, Permit
 from tacit.measuring.moments import SQUARE_STEPS
 from tacit.mechanisms import Geometric, RandomizedResponse
 from tacit.mechanisms.randomness import SIMULATED, SYSTEM, RandomSource
+from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.arguments import column_mapping
 from tacit.privacy.errors import InvalidInput, NotBounded, NotFinite, OutOfRange
 from tacit.privacy.events import composed
@@ -158,6 +159,8 @@ def randomize_features(
     features = _public_facts(columns, bounds, categories, CommonOptions(budget=budget, epsilon=epsilon))
     exact = list(map(_read, features.columns, features.kinds, columns.values()))
     laws = tuple(_randomiser(one, share) for one in features.columns)
+    for law in laws:
+        law.release(0, source=SeededSource(0))  # raises, before the charge, for noise that is too wide to be sampled
 
     def draw(source: RandomSource) -> Reports:
         return tuple(np.asarray(law.release(values, source=source)) for law, values in zip(laws, exact, strict=True))

@@ -230,12 +230,12 @@ class LabelPlan:
         count, classes = int(units.max()) + 1, len(self.classes)
         is_first = (permutation(count, source) < (count + 1) // 2)[units]
         rows, others = np.flatnonzero(is_first), np.flatnonzero(~is_first)
-        found, kept = np.empty_like(codes), np.ones((len(codes), classes), dtype=np.bool_)
+        found, kept = np.zeros_like(codes), np.ones((len(codes), classes), dtype=np.bool_)
         first = _reports(codes[rows], classes, epsilon, None, source)
         found[rows], failure, probabilities = first.codes, "", None
         cost = Cost(self.epsilon, 0.0, self.epsilon**2 / 2)
         try:
-            probabilities = _prior(prior(self._labels(first, cost), rows, others), len(others), classes)
+            probabilities = _prior(prior(self._labels(first, cost), rows.copy(), others.copy()), len(others), classes)
         except Exception as error:  # of the caller's function: of reports and public rows
             failure = error.message if isinstance(error, TacitError) else f"{type(error).__name__}: {error}"
         second = _reports(codes[others], classes, epsilon, probabilities, source)
