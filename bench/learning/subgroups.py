@@ -1,4 +1,8 @@
-"""Accuracy of private models by sex and race on Adult, beside the same models without privacy; mean of runs.
+"""Accuracy of private models by sex and race on Adult, beside models without privacy; mean of runs.
+
+Those are logistic regression of scikit-learn (L2 penalty, C = 1) and the same network trained by Adam, so that a part
+of a difference is that of the algorithms: for small groups it can be as large as that of the noise. Intervals and
+warnings are about the rows, not about other draws of the noise.
 
 Adult (TACIT_DATA/adult) is fitted on its training file and scored on its test file, with features, bounds and
 categories of its description (`estimators`). The network of DP-SGD has 16 hidden units (tanh), clip 1, momentum
