@@ -1,7 +1,8 @@
 """Learning from randomised labels and from randomised rows, beside what protects rows, and without privacy.
 
 Label DP protects labels alone, in place of others, without a delta; DP-SGD and LogisticRegression protect rows that are
-added or removed, at a delta: equal epsilons are not equal promises. Mean and standard deviation (`spread`) of the runs; without TACIT_DATA generated rows.
+added or removed, at a delta: equal epsilons are not equal promises. Mean and standard deviation (`spread`) of the runs;
+without TACIT_DATA generated rows.
 
 Adult: fitted on the training file, scored on the test file. Logistic regression of scikit-learn (defaults, 300 rounds)
 on bounds and categories of the description. MNIST: a linear model of 392 gradient orientations (`digits`), scored on
