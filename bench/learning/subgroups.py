@@ -1,7 +1,7 @@
 """Accuracy of private models by sex and race on Adult, beside the same models without privacy; mean of runs.
 
 Adult (TACIT_DATA/adult) is fitted on its training file and scored on its test file, with features, bounds and
-categories of its description (`estimators`). The network of DP-SGD has 16 hidden units (tanh), clip 1, momentum
+categories of its description (`datasets`). The network of DP-SGD has 16 hidden units (tanh), clip 1, momentum
 0.9, learning rate 0.3, batches of 1,024 and 15 epochs; without privacy it is trained by Adam, learning rate 1e-3,
 batches of 128, 15 epochs. None of these was tuned. Delta is 1e-5. Recall is the share of people with the higher income
 who are found.
@@ -13,11 +13,9 @@ the group's accuracy or recall.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -28,7 +26,7 @@ from sklearn import linear_model
 from torch import nn
 from torch.nn import functional
 
-from bench.learning import estimators
+from bench.learning import datasets
 from bench.results import Result
 from tacit import learn
 from tacit.learn import SubgroupReport, SubgroupWarning, subgroup_report
@@ -169,12 +167,12 @@ def _encoded(people: People, rows: pd.DataFrame) -> NDArray[np.float32]:
 
 def persons() -> People:
     """Return the people of Adult, or generated ones without TACIT_DATA."""
-    folder = os.environ.get("TACIT_DATA")
-    if folder is None:
+    found = datasets.adult()
+    if found is None:
         return generated()
-    train, test = (estimators.adult(Path(folder) / "adult" / name) for name in ("train.csv", "test.csv"))
-    columns = [*estimators.BOUNDS, *estimators.NOMINAL]
-    labels = estimators.incomes(train), estimators.incomes(test)
+    train, test = found
+    columns = [*datasets.BOUNDS, *datasets.NOMINAL]
+    labels = datasets.incomes(train), datasets.incomes(test)
     return People(
         "Adult",
         train[columns],
@@ -182,9 +180,9 @@ def persons() -> People:
         test[columns],
         labels[1],
         ("sex", "race"),
-        bounds=estimators.BOUNDS,
-        categories=estimators.categories(),
-        classes=estimators.CLASSES,
+        bounds=datasets.BOUNDS,
+        categories=datasets.categories(),
+        classes=datasets.CLASSES,
     )
 
 
