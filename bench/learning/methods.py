@@ -130,7 +130,7 @@ def _derivatives(z: Floats, y: Floats, *, is_logistic: bool) -> tuple[Floats, Fl
 
 
 def dp_sgd(
-    train: Rows, test: Rows, epsilon: float, delta: float | None, seed: int, *, length: float, rate: float, steps: int
+    train: Rows, test: Rows, epsilon: float, delta: float | None, _seed: int, *, length: float, rate: float, steps: int
 ) -> float:
     """Return the score of a linear layer that was trained by DP-SGD with batches of an eighth of the rows."""
     import torch

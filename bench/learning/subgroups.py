@@ -77,10 +77,10 @@ def run(quick: bool) -> Iterator[Result]:
     for model in MODELS:
         for epsilon in (1.0,) if quick else EPSILONS:
             found = [reports(people, model, epsilon, seed) for seed in range(1 if quick else SEEDS)]
-            yield from _results(f"{people.name} {model}, epsilon {epsilon:g}", found, model, epsilon)
+            yield from _results(f"{people.name} {model}, epsilon {epsilon:g}", found, epsilon)
 
 
-def _results(title: str, found: list[Reports], model: str, epsilon: float) -> Iterator[Result]:
+def _results(title: str, found: list[Reports], epsilon: float) -> Iterator[Result]:
     totals = [100 * one.accuracy for one in found]
     goal = GOAL if title.startswith("Adult LogisticRegression") and epsilon == 1 else None
     yield Result(title, float(np.mean(totals)), "% correct", {"spread": float(np.std(totals))}, goal, "higher")
