@@ -209,7 +209,7 @@ class Training:
                 )
             return parts
         if any(folder.iterdir()) and not {one.name for one in folder.iterdir()} <= {_PARTS, _STATE}:
-            raise InvalidInput("the folder is not empty and holds no teachers", name="folder")
+            raise InvalidInput("the folder is not empty and holds no teachers; take an empty one", name="folder")
         parts = draw_parts(self.units, self.teachers, source)
         _store(folder / _STATE, state)
         _store(folder / _PARTS, parts)
