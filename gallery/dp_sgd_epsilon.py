@@ -12,15 +12,14 @@ states all hyper-parameters. Without TACIT_DATA, shapes are generated and few st
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from bench.attacks.linkage import mean_interval
 from bench.learning import digit_training, mnist
+from bench.learning.datasets import has_mnist
 from bench.learning.images import Examples, cosines, scattered
 from gallery.common import Exhibit, Row, command, figure
 from tacit.report.rendering import ACCENT, COMPARISON, GREY, Spec, dots, label, line, plot
@@ -45,7 +44,7 @@ def run(small: bool) -> Exhibit:
         *(_noise_row(noise, outcome) for noise, outcome in by_noise.items()),
         *(_range_row(factor, found) for factor, found in swept.items()),
     ]
-    shown = "MNIST, 10,000 test images" if _has_mnist() and not small else "generated digits"
+    shown = "MNIST, 10,000 test images" if has_mnist() and not small else "generated digits"
     plots = {
         "dp_sgd_epsilon": _against_epsilon(private, by_noise, linear, shown),
         "dp_sgd_epochs": _by_epoch(by_noise, network, shown),
@@ -54,21 +53,17 @@ def run(small: bool) -> Exhibit:
     return Exhibit(TITLE, rows, plots)
 
 
-def _has_mnist() -> bool:
-    return "TACIT_DATA" in os.environ and (Path(os.environ["TACIT_DATA"]) / "mnist").is_dir()
-
-
 def _size(small: bool) -> mnist.Size:
     if small:
         return mnist.Size(seeds=1, steps=0.02, hidden=0.05, epochs=2, values=2)
-    return mnist.Size() if _has_mnist() else mnist.Size(steps=0.1, hidden=0.2)
+    return mnist.Size() if has_mnist() else mnist.Size(steps=0.1, hidden=0.2)
 
 
 def _examples(small: bool) -> Examples:
     if small:
         return Examples.generated(600, 200)
-    if _has_mnist():
-        return Examples.mnist(Path(os.environ["TACIT_DATA"]) / "mnist")
+    if has_mnist():
+        return Examples.mnist()
     return Examples.generated(6000, 2000)
 
 

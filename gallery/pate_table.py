@@ -12,7 +12,6 @@ charged. `python -m bench learn --part pate` prints the whole table, with saniti
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.learning import digits
+from bench.learning.datasets import has_mnist
 from bench.learning.glyphs import Glyphs, glyph_teacher
 from bench.learning.pate import Split
 from bench.learning.spreading import SpreadingStudent
@@ -79,15 +79,14 @@ def run(small: bool) -> Exhibit:
 
 def _split(small: bool) -> tuple[Split, str]:
     """Return MNIST where TACIT_DATA names it, or generated glyphs of ten classes."""
-    folder = Path(os.environ.get("TACIT_DATA", "")) / "mnist"
-    if small or not folder.exists():
+    if small or not has_mnist():
         made, student = Glyphs.of(10, 1), SpreadingStudent(3.0, 0.1)
         private, pool = made.draw(1200 if small else 30_000, 2), made.draw(400 if small else 3000, 3)
         return Split(private, pool, made.draw(1000, 4), glyph_teacher, student, 0.0), "generated glyphs"
-    rows, truth = digits.load(folder, "t10k", 4000)
+    rows, truth = digits.load("t10k", 4000)
     order, test = digits.representatives(rows[:3000], 100, 0), (rows[3000:], truth[3000:])
     public = (rows[order], truth[order])
-    data = Split(digits.load(folder, "train"), public, test, digits.digit_teacher, SpreadingStudent(), 0.0)
+    data = Split(digits.load("train"), public, test, digits.digit_teacher, SpreadingStudent(), 0.0)
     return data, "MNIST"
 
 

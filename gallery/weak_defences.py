@@ -12,9 +12,9 @@ plot is what DP-SGD at epsilon 0.5 costs groups of people (`bench/learning/subgr
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
+from bench.learning.datasets import has_mnist
 from bench.learning.defences import DEFENCES, FULL, NONE, QUICK, Measured, Private, measured
 from bench.learning.subgroups import Reports, persons, reports
 from gallery.common import LIMIT, NAMES, Exhibit, Row, command, ranked
@@ -60,7 +60,7 @@ def _defences_plot(found: dict[str, Measured]) -> Spec:
         for name, one in found.items()
     }
     ceilings = [{"x": one.ceiling, "y": names[name]} for name, one in found.items() if one.ceiling is not None]
-    kind = "images of MNIST" if "TACIT_DATA" in os.environ else "rows of generated purchases"
+    kind = "images of MNIST" if has_mnist() else "rows of generated purchases"
     return plot(
         "Which defence hides a row that was learnt by heart?",
         [

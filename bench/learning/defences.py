@@ -21,12 +21,8 @@ for the audit epsilon; a measured rate is a share of some hundred canaries, and 
 
 from __future__ import annotations
 
-import gzip
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -36,6 +32,7 @@ from scipy import stats
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.learning.datasets import has_mnist, mnist
 from bench.results import Result
 from tacit import attack, learn
 from tacit.ledger import Budget
@@ -312,17 +309,16 @@ def curve(scores: Floats, used: Mask) -> tuple[float, float]:
 def data(size: Size, seed: int) -> Rows:
     """Return the rows of one seed: images of MNIST, or generated ones without TACIT_DATA."""
     random = np.random.default_rng(1_000 + seed)
-    folder = os.environ.get("TACIT_DATA")
     count = size.candidates + 500
-    if folder is None:
+    if not has_mnist():
         x, y = purchases(count + 2_000, random)
         test = (x[count:], y[count:])
     else:
-        pixels, digits = images(Path(folder) / "mnist", "train")
+        pixels, digits = mnist("train")
         chosen = random.choice(50_000, count, replace=False)
-        x, y = pixels[chosen].astype(np.float32) / np.float32(255), digits[chosen]
-        scored, truth = images(Path(folder) / "mnist", "t10k")
-        test = (scored.astype(np.float32) / np.float32(255), truth)
+        x, y = _shares(pixels[chosen]), digits[chosen]
+        scored, truth = mnist("t10k")
+        test = (_shares(scored), truth)
     y[: size.canaries] = (y[: size.canaries] + random.integers(1, CLASSES, size.canaries)) % CLASSES
     parts = ((x[: size.candidates], y[: size.candidates]), (x[size.candidates : count], y[size.candidates : count]))
     return Rows(*((torch.from_numpy(one.copy()), torch.from_numpy(labels.copy())) for one, labels in (*parts, test)))
@@ -336,10 +332,6 @@ def purchases(count: int, random: np.random.Generator) -> tuple[NDArray[np.float
     return bought.astype(np.float32), kinds
 
 
-@cache
-def images(folder: Path, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return pixels and labels of a file of MNIST: `train` or `t10k`."""
-    pixels = gzip.decompress((folder / f"{name}-images-idx3-ubyte.gz").read_bytes())
-    labels = gzip.decompress((folder / f"{name}-labels-idx1-ubyte.gz").read_bytes())
-    rows = np.frombuffer(pixels, np.uint8, offset=16).reshape(-1, 784)
-    return rows, np.frombuffer(labels, np.uint8, offset=8).astype(np.int64)
+def _shares(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Return images as rows of numbers between 0 and 1."""
+    return pixels.reshape(len(pixels), -1).astype(np.float32) / np.float32(255)

@@ -6,15 +6,14 @@ one height and width: a fixed function of the image alone.
 
 from __future__ import annotations
 
-import gzip
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 
+from bench.learning.datasets import mnist
 from bench.learning.spreading import kernel_ridge, one_hot
 
 CELL: Final = 4
@@ -27,13 +26,11 @@ Floats = NDArray[np.float32]
 Labels = NDArray[np.int64]
 
 
-def load(folder: Path, name: str, count: int | None = None) -> tuple[Floats, Labels]:
-    """Return rows and labels of a part of MNIST, `train` or `t10k`, or of its first images."""
-    images = gzip.decompress((folder / f"{name}-images-idx3-ubyte.gz").read_bytes())
-    labels = gzip.decompress((folder / f"{name}-labels-idx1-ubyte.gz").read_bytes())
-    pixels = np.frombuffer(images, np.uint8, offset=16).reshape(-1, 28, 28)[:count]
+def load(part: Literal["train", "t10k"], count: int | None = None) -> tuple[Floats, Labels]:
+    """Return rows and labels of a part of MNIST, or of its first images."""
+    pixels, labels = mnist(part, count)
     rows = [_orientations(_upright(pixels[start : start + 2000])) for start in range(0, len(pixels), 2000)]
-    return np.concatenate(rows), np.frombuffer(labels, np.uint8, offset=8)[:count].astype(np.int64)
+    return np.concatenate(rows), labels
 
 
 def _upright(images: NDArray[np.uint8]) -> Floats:

@@ -10,7 +10,6 @@ row, and takes the number of rows for public. `spread` is the standard deviation
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from sklearn import cluster, decomposition, linear_model, naive_bayes, neighbors
 from sklearn.preprocessing import OrdinalEncoder
 
 from bench import peers
+from bench.learning.datasets import BOUNDS, CLASSES, NOMINAL, adult, categories, incomes
 from bench.results import Result
 from tacit import learn
 
@@ -30,15 +30,6 @@ EPSILONS: Final = (0.1, 1.0, 10.0)
 SEEDS: Final = 5
 SCRIPT: Final = Path(peers.__file__).parent / "estimators_diffprivlib.py"
 
-BOUNDS: Final = {
-    "age": (17, 90),
-    "education_num": (1, 16),
-    "capital_gain": (0, 100_000),
-    "capital_loss": (0, 5_000),
-    "hours_per_week": (1, 99),
-}
-NOMINAL: Final = ("workclass", "marital_status", "occupation", "relationship", "race", "sex")
-CLASSES: Final = ["<=50K", ">50K"]
 CLASSIFIERS: Final = (
     "LogisticRegression",
     "DecisionTreeClassifier",
@@ -53,12 +44,10 @@ Scores: TypeAlias = dict[str, float]
 
 def run(quick: bool) -> Iterator[Result]:
     """Measure every estimator on generated rows, then on Adult."""
-    folder = os.environ.get("TACIT_DATA")
     seeds = range(3 if quick else SEEDS)
     sets: dict[str, Callable[[int], Any]] = {"generated": generated}
-    if folder is not None:
-        train, test = (adult(Path(folder) / "adult" / name) for name in ("train.csv", "test.csv"))
-        sets["Adult"] = lambda _seed: (train, test)
+    if (people := adult()) is not None:
+        sets["Adult"] = lambda _seed: people
     for name, rows in sets.items():
         private, plain = SCORES[name], PLAIN[name]
         exact = [plain(rows(seed)) for seed in (seeds if name == "generated" else [0])]
@@ -143,33 +132,6 @@ def _inertia(centres: Floats, rows: Floats) -> float:
 def _least_inertia(train: Any, test: Any) -> float:
     exact = cluster.KMeans(4, n_init=10, random_state=0).fit(train["points"])
     return _inertia(exact.cluster_centers_, test["points"])
-
-
-def adult(path: Path) -> pd.DataFrame:
-    """Return a file of Adult."""
-    return pd.read_csv(path, skipinitialspace=True)
-
-
-def incomes(frame: pd.DataFrame) -> Any:
-    """Return who earns more, of a file of Adult."""
-    return frame["income"].str.rstrip(".").to_numpy()
-
-
-def categories() -> dict[str, list[str]]:
-    """Return the categories of Adult's description (UCI Machine Learning Repository)."""
-    found = {
-        "workclass": "Private, Self-emp-not-inc, Self-emp-inc, Federal-gov, Local-gov, State-gov, Without-pay, "
-        "Never-worked",
-        "marital_status": "Married-civ-spouse, Divorced, Never-married, Separated, Widowed, Married-spouse-absent, "
-        "Married-AF-spouse",
-        "occupation": "Tech-support, Craft-repair, Other-service, Sales, Exec-managerial, Prof-specialty, "
-        "Handlers-cleaners, Machine-op-inspct, Adm-clerical, Farming-fishing, Transport-moving, Priv-house-serv, "
-        "Protective-serv, Armed-Forces",
-        "relationship": "Wife, Own-child, Husband, Not-in-family, Other-relative, Unmarried",
-        "race": "White, Asian-Pac-Islander, Amer-Indian-Eskimo, Other, Black",
-        "sex": "Female, Male",
-    }
-    return {name: listed.split(", ") for name, listed in found.items()}
 
 
 def _adult_scores(rows: Any, epsilon: float, _seed: int) -> Scores:

@@ -6,16 +6,15 @@ pay nothing.
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 import torch
 from scipy.fft import dctn
 from torch.nn import functional
 
+from bench.learning import datasets
 from bench.learning.scattering import scattering
 
 SIDE: Final = 28
@@ -33,9 +32,9 @@ class Examples:
     scored_y: Any
 
     @classmethod
-    def mnist(cls, folder: Path) -> Self:
-        """Read the files of MNIST: 60,000 rows to learn from, 10,000 to be scored."""
-        return cls(*_read(folder, "train"), *_read(folder, "t10k"))
+    def mnist(cls) -> Self:
+        """Read MNIST: 60,000 rows to learn from, 10,000 to be scored."""
+        return cls(*_tensors("train"), *_tensors("t10k"))
 
     @classmethod
     def generated(cls, rows: int, scored: int, seed: int = 0) -> Self:
@@ -68,13 +67,9 @@ class Examples:
         return replace(self, x=function(self.x), scored_x=function(self.scored_x))
 
 
-def _read(folder: Path, name: str) -> tuple[Any, Any]:
-    images = gzip.decompress((folder / f"{name}-images-idx3-ubyte.gz").read_bytes())
-    labels = gzip.decompress((folder / f"{name}-labels-idx1-ubyte.gz").read_bytes())
-    pixels = np.frombuffer(images, np.uint8, offset=16).reshape(-1, SIDE, SIDE)
-    return torch.tensor(pixels / 255, dtype=torch.float32), torch.tensor(
-        np.frombuffer(labels, np.uint8, offset=8).astype(np.int64)
-    )
+def _tensors(part: Literal["train", "t10k"]) -> tuple[Any, Any]:
+    pixels, labels = datasets.mnist(part)
+    return torch.tensor(pixels / 255, dtype=torch.float32), torch.tensor(labels)
 
 
 def cosines(count: int) -> Any:

@@ -13,12 +13,9 @@ samples and noise.
 
 from __future__ import annotations
 
-import gzip
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import torch
@@ -26,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
+from bench.learning.datasets import has_mnist, mnist
 from bench.results import Result
 from tacit.learn import make_private
 from tacit.learn.dpsgd.matrix_noise import prefix_error
@@ -67,10 +65,9 @@ def run(quick: bool) -> Iterator[Result]:
     for passes in (1, 4):
         name = f"{passes} {'pass' if passes == 1 else 'passes'} of a loader, epsilon 8"
         yield from _errors(name, 8.0, passes * per_pass, per_pass)
-    folder = os.environ.get("TACIT_DATA")
-    found = None if quick or folder is None else Path(folder) / "mnist"
-    train, test = _generated() if found is None else (_pixels(found, "train"), _pixels(found, "t10k"))
-    data = "generated rows" if found is None else "MNIST"
+    is_real = has_mnist() and not quick
+    train, test = (_pixels("train"), _pixels("t10k")) if is_real else _generated()
+    data = "MNIST" if is_real else "generated rows"
     for setting in SETTINGS:
         yield from _accuracies(f"{data}, {setting.name}", setting, train, test, 1 if quick else RUNS)
 
@@ -151,9 +148,6 @@ def _generated() -> tuple[Split, Split]:
     return (rows[:10_000], labels[:10_000]), (rows[10_000:], labels[10_000:])
 
 
-def _pixels(folder: Path, name: str) -> Split:
-    images, labels = (
-        np.frombuffer(gzip.decompress((folder / f"{name}-{kind}-ubyte.gz").read_bytes()), np.uint8, offset=offset)
-        for kind, offset in (("images-idx3", 16), ("labels-idx1", 8))
-    )
-    return torch.tensor(images.reshape(-1, 784) / 255, dtype=torch.float32), torch.tensor(labels, dtype=torch.int64)
+def _pixels(part: Literal["train", "t10k"]) -> Split:
+    images, labels = mnist(part)
+    return torch.tensor(images.reshape(-1, 784) / 255, dtype=torch.float32), torch.tensor(labels)

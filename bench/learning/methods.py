@@ -19,10 +19,8 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -31,7 +29,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import norm
 
-from bench.learning.estimators import BOUNDS, CLASSES, DELTA, EPSILONS, NOMINAL, SEEDS, adult, categories, generated
+from bench.learning.datasets import BOUNDS, CLASSES, NOMINAL, adult, categories
+from bench.learning.estimators import DELTA, EPSILONS, SEEDS, generated
 from bench.results import Result
 from tacit import learn
 
@@ -131,7 +130,7 @@ def _derivatives(z: Floats, y: Floats, *, is_logistic: bool) -> tuple[Floats, Fl
 
 
 def dp_sgd(
-    train: Rows, test: Rows, epsilon: float, delta: float | None, seed: int, *, length: float, rate: float, steps: int
+    train: Rows, test: Rows, epsilon: float, delta: float | None, _seed: int, *, length: float, rate: float, steps: int
 ) -> float:
     """Return the score of a linear layer that was trained by DP-SGD with batches of an eighth of the rows."""
     import torch
@@ -242,10 +241,10 @@ def _sets(quick: bool) -> Iterator[tuple[str, tuple[Rows, Rows]]]:
     """Yield rows to train on and rows to score, by the name of what is fitted."""
     found = [(f"{what}, generated", _of_generated(is_logistic=what == "logistic")) for what in ("logistic", "linear")]
     yield from found
-    folder = os.environ.get("TACIT_DATA")
-    if folder is None or quick:
+    people = None if quick else adult()
+    if people is None:
         return
-    train, test = (adult(Path(folder) / "adult" / name) for name in ("train.csv", "test.csv"))
+    train, test = people
     for name, is_logistic in (("logistic, Adult", True), ("linear, Adult hours", False)):
         yield name, (_of_adult(train, is_logistic=is_logistic), _of_adult(test, is_logistic=is_logistic))
 

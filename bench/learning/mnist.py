@@ -21,16 +21,15 @@ the others, never on test images. What these comparisons cost is not in epsilon.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from bench.learning import digit_training
+from bench.learning.datasets import has_mnist
 from bench.learning.digit_training import DELTA, Outcome, Recipe
 from bench.learning.images import Examples, cosines, scattered
 from bench.results import Result
@@ -86,10 +85,9 @@ QUICK: Final = Size(seeds=1, steps=0.02, hidden=0.1, epochs=2, values=2)
 
 def run(quick: bool) -> Iterator[Result]:
     """Measure accuracy against epsilon, by epoch, and in sweeps; with --quick, few rows and steps."""
-    folder = os.environ.get("TACIT_DATA")
-    if folder is None:
+    if not has_mnist():
         return
-    examples, size, data = Examples.mnist(Path(folder) / "mnist"), Size(), "MNIST"
+    examples, size, data = Examples.mnist(), Size(), "MNIST"
     if quick:
         examples, size, data = examples.first(3000, 1000), QUICK, "3,000 rows of MNIST, few steps,"
     yield from _accuracies(examples.through(scattered), size, data, are_goals=not quick)

@@ -132,11 +132,10 @@ def run(quick: bool) -> Iterator[Result]:
         peers = {"published": published.accuracy, "published epsilon": published.epsilon}
         yield Result(f"{name}: charged for the published settings", epsilon, "epsilon", peers)
     if (folder := os.environ.get("TACIT_DATA")) is not None:
-        data = Path(folder)
-        load = partial(digits.load, data / "mnist")
-        images = (load("train", 6000), load("t10k", 3000)) if quick else (load("train"), load("t10k"))
+        counts = (6000, 3000) if quick else (None, None)
+        images = digits.load("train", counts[0]), digits.load("t10k", counts[1])
         yield from table("MNIST", MNIST, partial(mnist, images), SEEDS, quick)
-        yield from table("Adult", ADULT, partial(adult, data / "adult"), ADULT_SEEDS, quick)
+        yield from table("Adult", ADULT, partial(adult, Path(folder) / "adult"), ADULT_SEEDS, quick)
     yield from table("Glyphs, generated", GLYPHS, partial(glyphs, quick), SEEDS, quick)
 
 

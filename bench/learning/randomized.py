@@ -17,9 +17,7 @@ debiased` is naive Bayes of the reports as they are.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -28,7 +26,7 @@ from numpy.typing import NDArray
 from sklearn import linear_model
 from torch.nn import functional
 
-from bench.learning import digits, estimators
+from bench.learning import datasets, digits
 from bench.results import Result
 from tacit import learn
 from tacit.ledger import Budget
@@ -49,15 +47,15 @@ def run(quick: bool) -> Iterator[Result]:
     """Measure generated rows, then Adult and MNIST."""
     seeds = range(1 if quick else SEEDS)
     yield from _table(ROW_EPSILONS, seeds, generated, "R squared")
-    folder = os.environ.get("TACIT_DATA")
-    if folder is None:
-        return
-    train, test = (estimators.adult(Path(folder) / "adult" / name) for name in ("train.csv", "test.csv"))
     label_epsilons = (1.0,) if quick else LABEL_EPSILONS
-    yield from _table(label_epsilons, seeds, lambda epsilon, _seed: adult_labels(train, test, epsilon), "% correct")
-    yield from _table(ROW_EPSILONS, seeds, lambda epsilon, _seed: adult_rows(train, test, epsilon), "% correct")
-    images = mnist(Path(folder) / "mnist", quick)
-    yield from _table(label_epsilons, seeds, lambda epsilon, seed: mnist_labels(*images, epsilon, seed), "% correct")
+    if (people := datasets.adult()) is not None:
+        yield from _table(label_epsilons, seeds, lambda epsilon, _seed: adult_labels(*people, epsilon), "% correct")
+        yield from _table(ROW_EPSILONS, seeds, lambda epsilon, _seed: adult_rows(*people, epsilon), "% correct")
+    if datasets.has_mnist():
+        images = mnist(quick)
+        yield from _table(
+            label_epsilons, seeds, lambda epsilon, seed: mnist_labels(*images, epsilon, seed), "% correct"
+        )
 
 
 def _table(
@@ -98,31 +96,31 @@ def generated(epsilon: float, seed: int) -> Scores:
 
 def _encoded(frame: Any) -> NDArray[np.float64]:
     parts = []
-    for name, (low, high) in estimators.BOUNDS.items():
+    for name, (low, high) in datasets.BOUNDS.items():
         values = np.clip(frame[name].to_numpy(float), low, high)[:, None]
         parts += [(values - low) / (high - low), np.log1p(values) / np.log1p(high)]
-    for name, listed in estimators.categories().items():
+    for name, listed in datasets.categories().items():
         parts.append((frame[name].to_numpy()[:, None] == np.array(listed)).astype(float))
     return np.concatenate(parts, axis=1)
 
 
 def adult_labels(train: Any, test: Any, epsilon: float) -> Scores:
     """Return the accuracy of logistic regression on Adult, from randomised labels and from protected rows."""
-    x, y, scored, truth = _encoded(train), estimators.incomes(train), _encoded(test), estimators.incomes(test)
+    x, y, scored, truth = _encoded(train), datasets.incomes(train), _encoded(test), datasets.incomes(test)
     plain = linear_model.LogisticRegression(max_iter=300)
     found = {}
     for stages, name in ((1, "one stage"), (2, "two stages")):
         model = learn.LabelDPClassifier(
-            plain, classes=estimators.CLASSES, epsilon=epsilon, budget=_budget(epsilon), stages=stages
+            plain, classes=datasets.CLASSES, epsilon=epsilon, budget=_budget(epsilon), stages=stages
         )
         found[f"Adult, randomised labels, {name}"] = 100 * model.fit(x, y).score(scored, truth)
-    columns = [*estimators.BOUNDS, *estimators.NOMINAL]
+    columns = [*datasets.BOUNDS, *datasets.NOMINAL]
     rows = learn.LogisticRegression(
         epsilon=epsilon,
         delta=DELTA,
-        bounds=estimators.BOUNDS,
-        categories=estimators.categories(),
-        classes=estimators.CLASSES,
+        bounds=datasets.BOUNDS,
+        categories=datasets.categories(),
+        classes=datasets.CLASSES,
     ).fit(train[columns], y)
     return {
         **found,
@@ -134,15 +132,15 @@ def adult_labels(train: Any, test: Any, epsilon: float) -> Scores:
 def adult_rows(train: Any, test: Any, epsilon: float) -> Scores:
     """Return the accuracy of naive Bayes on Adult from randomised rows."""
     names = list(COLUMNS)
-    bounds = {name: one for name, one in estimators.BOUNDS.items() if name in names}
-    listed = {name: one for name, one in estimators.categories().items() if name in names}
-    table = train[names].assign(income=estimators.incomes(train))
-    stated: Mapping[str, Any] = {"bounds": bounds, "categories": {**listed, "income": estimators.CLASSES}}
+    bounds = {name: one for name, one in datasets.BOUNDS.items() if name in names}
+    listed = {name: one for name, one in datasets.categories().items() if name in names}
+    table = train[names].assign(income=datasets.incomes(train))
+    stated: Mapping[str, Any] = {"bounds": bounds, "categories": {**listed, "income": datasets.CLASSES}}
     reports = learn.randomize_features(table, epsilon=epsilon, budget=_budget(epsilon), **stated)
-    scored, truth = test[names], estimators.incomes(test)
+    scored, truth = test[names], datasets.incomes(test)
 
     def bayes(columns: Any, labels: Any, spent: float) -> float:
-        model = learn.GaussianNB(epsilon=spent, bounds=bounds, categories=listed, classes=estimators.CLASSES)
+        model = learn.GaussianNB(epsilon=spent, bounds=bounds, categories=listed, classes=datasets.CLASSES)
         return 100 * float(model.fit(columns, labels).score(scored, truth))
 
     released = reports.columns
@@ -152,17 +150,17 @@ def adult_rows(train: Any, test: Any, epsilon: float) -> Scores:
         "*not debiased": bayes({name: released[name] for name in names}, released["income"], 1e5),
         "*rows kept by a curator": bayes(table[names], table["income"], epsilon),
         "*without privacy": bayes(table[names], table["income"], 1e5),
-        "*more frequent class": 100 * float((truth == estimators.CLASSES[0]).mean()),
+        "*more frequent class": 100 * float((truth == datasets.CLASSES[0]).mean()),
     }
 
 
-def mnist(folder: Path, quick: bool) -> tuple[Part, Part]:
+def mnist(quick: bool) -> tuple[Part, Part]:
     """Return orientations and labels to learn from, and to be scored."""
-    rows, labels = digits.load(folder, "t10k")
+    rows, labels = digits.load("t10k")
     test = torch.tensor(rows), labels
     if quick:
         return (test[0][:8000], test[1][:8000]), (test[0][8000:], test[1][8000:])
-    rows, labels = digits.load(folder, "train")
+    rows, labels = digits.load("train")
     return (torch.tensor(rows), labels), test
 
 

@@ -5,7 +5,7 @@ of a difference is that of the algorithms: for small groups it can be as large a
 warnings are about the rows, not about other draws of the noise.
 
 Adult (TACIT_DATA/adult) is fitted on its training file and scored on its test file, with features, bounds and
-categories of its description (`estimators`). The network of DP-SGD has 16 hidden units (tanh), clip 1, momentum
+categories of its description (`datasets`). The network of DP-SGD has 16 hidden units (tanh), clip 1, momentum
 0.9, learning rate 0.3, batches of 1,024 and 15 epochs; without privacy it is trained by Adam, learning rate 1e-3,
 batches of 128, 15 epochs. None of these was tuned. Delta is 1e-5. Recall is the share of people with the higher income
 who are found.
@@ -17,11 +17,9 @@ the group's accuracy or recall.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -32,7 +30,7 @@ from sklearn import linear_model
 from torch import nn
 from torch.nn import functional
 
-from bench.learning import estimators
+from bench.learning import datasets
 from bench.results import Result
 from tacit import learn
 from tacit.learn import SubgroupReport, SubgroupWarning, subgroup_report
@@ -83,10 +81,10 @@ def run(quick: bool) -> Iterator[Result]:
     for model in MODELS:
         for epsilon in (1.0,) if quick else EPSILONS:
             found = [reports(people, model, epsilon, seed) for seed in range(1 if quick else SEEDS)]
-            yield from _results(f"{people.name} {model}, epsilon {epsilon:g}", found, model, epsilon)
+            yield from _results(f"{people.name} {model}, epsilon {epsilon:g}", found, epsilon)
 
 
-def _results(title: str, found: list[Reports], model: str, epsilon: float) -> Iterator[Result]:
+def _results(title: str, found: list[Reports], epsilon: float) -> Iterator[Result]:
     totals = [100 * one.accuracy for one in found]
     goal = GOAL if title.startswith("Adult LogisticRegression") and epsilon == 1 else None
     yield Result(title, float(np.mean(totals)), "% correct", {"spread": float(np.std(totals))}, goal, "higher")
@@ -173,12 +171,12 @@ def _encoded(people: People, rows: pd.DataFrame) -> NDArray[np.float32]:
 
 def persons() -> People:
     """Return the people of Adult, or generated ones without TACIT_DATA."""
-    folder = os.environ.get("TACIT_DATA")
-    if folder is None:
+    found = datasets.adult()
+    if found is None:
         return generated()
-    train, test = (estimators.adult(Path(folder) / "adult" / name) for name in ("train.csv", "test.csv"))
-    columns = [*estimators.BOUNDS, *estimators.NOMINAL]
-    labels = estimators.incomes(train), estimators.incomes(test)
+    train, test = found
+    columns = [*datasets.BOUNDS, *datasets.NOMINAL]
+    labels = datasets.incomes(train), datasets.incomes(test)
     return People(
         "Adult",
         train[columns],
@@ -186,9 +184,9 @@ def persons() -> People:
         test[columns],
         labels[1],
         ("sex", "race"),
-        bounds=estimators.BOUNDS,
-        categories=estimators.categories(),
-        classes=estimators.CLASSES,
+        bounds=datasets.BOUNDS,
+        categories=datasets.categories(),
+        classes=datasets.CLASSES,
     )
 
 

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""diffprivlib's estimators in its own environment, on the arrays and with the bounds of `bench.learning.estimators`."""
+"""diffprivlib's estimators in its own environment, on the arrays and with the bounds of `bench.learning.datasets`."""
 
 import json
 import sys

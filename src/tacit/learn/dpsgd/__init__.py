@@ -1,10 +1,23 @@
 """DP-SGD for PyTorch: sampling, per-sample clipping, noise and accounting as one object.
 
-    layers      per-layer rules: squared norms and weighted sums of per-sample gradients
-    recurrent   LSTM and GRU as unrolled loops whose gate gradients are kept
-    attention   multi-head attention as four linear maps
-    clipping    PerSampleClipper: hooks, one backward pass, clip factors
-    rounding    bounds on floating-point errors of norms and sums
+    training.py          `make_private` and `resume`: arguments, checks, and the charge before the first row
+    inputs.py            model, optimizer, rows, units and loader, checked before the charge
+    schedule.py          sampling rate, noise and clip of every step, and the event of all of them
+    private_training.py  the object that the caller loops over: batches, losses, steps, state
+    sampling.py          Poisson samples of units, and the rows of the data
+    seeds.py             secret seeds of torch's generator for forward passes
+    rehearsal.py         whether a model computes each row apart, tried on made-up rows
+    clipping.py          PerSampleClipper: hooks, one backward pass, clip factors
+    layers.py            per-layer rules: squared norms and weighted sums of per-sample gradients
+    recurrent.py         LSTM and GRU as unrolled loops whose gate gradients are kept
+    attention.py         multi-head attention as four linear maps
+    rounding.py          bounds on floating-point errors of norms and sums
+    matrix_noise.py      DP-FTRL: noise that is cancelled in part by that of later steps
+    processes.py         one process, or a group of torch.distributed
+    checkpoints.py       the state of a training in one file
+    interrupts.py        Ctrl-C during a step
+    canaries.py          the one-run audit of a training
+    cards.py             a training in plain language
 
 The noise is `tacit.mechanisms.bulk_gaussian`.
 """

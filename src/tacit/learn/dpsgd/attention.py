@@ -57,6 +57,8 @@ def forward(
     """Return what the module's own forward returns, and note its linear layers."""
     if query.dim() != 3:
         raise WrongType("private training of attention needs batches of sequences (3 axes)", name="model")
+    if is_causal and attn_mask is None:
+        raise WrongType("is_causal is a hint beside a mask: pass attn_mask, as torch requires", name="model")
     same = query is key and key is value
     inputs = (query, key, value) if module.batch_first else tuple(part.transpose(0, 1) for part in (query, key, value))
     projected = _projected(module, note, *inputs, same=same)

@@ -95,7 +95,9 @@ def _check_scheduler(scheduler: Any, optimizer: torch.optim.Optimizer) -> None:
             name="scheduler",
         )
     if scheduler.optimizer is not optimizer:
-        raise InvalidInput("the scheduler is of another optimizer", name="scheduler")
+        raise InvalidInput(
+            "the scheduler is of another optimizer; make it with the optimizer that is passed", name="scheduler"
+        )
 
 
 def _check_loader(loader: Any, data: Any, units: Any) -> None:

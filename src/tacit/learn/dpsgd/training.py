@@ -8,9 +8,10 @@
 
 Promise (neighbours: one unit more or less; with a loader of the caller's own, one row replaced): all weights of all
 steps together are as private as was charged before the first one. Each step releases one Gaussian mechanism of
-sensitivity `clip`, widened for rounding (`rounding`), on a Poisson sample of the units (`schedule`): the sum of clipped
-gradients with noise, divided by the *expected* batch size, which is public; a batch without units is noise alone.
-Optimizer, learning rates, weight averaging and gradients on public data are post-processing.
+sensitivity `clip`, widened for rounding (`rounding`), on a Poisson sample of the units (a pass of a loader, or a group
+of units, where these are stated; `schedule`): the sum of clipped gradients with noise, divided by the *expected* batch
+size, which is public; a batch without units is noise alone. Optimizer, learning rates, weight averaging and gradients
+on public data are post-processing.
 
 Public: the number of units, the rate, numbers of steps and rows per chunk that follow from them, all arguments, and
 the model's weights at the start and after every step. The loop itself sees raw rows: what a program shows of them, or

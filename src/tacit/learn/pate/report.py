@@ -18,9 +18,9 @@ Theorem 23 of Papernot et al. 2018 (`published_gnss_renyi`) states a e^(2 beta) 
 / 2) / (a - 1). For little noise (sigma = 10, a = 14, a beta = 0.4) that is less than the first line, which is attained
 by a pair that smooth sensitivity allows: there it is not a bound, and it is not used here.
 
-Precision: f is rounded to a public grid and S widened by one step of it, which covers rounding, also of the doubles in
-which f and S are computed; noise of variance (S sigma)^2 + 16 steps^2 on the grid is a function of f + S sigma N(0, 1)
-(`mechanisms.gaussian`; the scale may depend on the data, the grid does not).
+Precision: f is rounded to a public grid and S widened by two steps of it, one for that rounding and one for the doubles
+in which f and S are computed; noise of variance (S sigma)^2 + 16 steps^2 on the grid is a function of f + S sigma N(0,
+1) (`mechanisms.gaussian`; the scale may depend on the data, the grid does not).
 
 What the figure means: with probability `level` over the report's noise, P(S) <= e^epsilon P'(S) + delta for every set S
 of answers and reports, where P is their law on this data set with its parts, and P' that on any neighbour. The budget

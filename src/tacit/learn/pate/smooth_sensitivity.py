@@ -1,6 +1,6 @@
 """How far one person can move the data-dependent bounds of PATE: local and smooth sensitivity.
 
-Promise, at one order, if conditions C5 and C6 hold: `gnmax_local(votes)` at distance d is at least the change of the
+Promise, at one order, if conditions C5 and C6 hold: `GNMaxBound.local` at distance d is at least the change of the
 GNMax bound between any two neighbours that are reached from the votes by moving d votes (Papernot et al. 2018,
 algorithms 3 to 5, propositions 13 to 17), `confident_local` the same for test and label together (below), and
 `smooth_bound` of their sum over queries is a beta-smooth upper bound on the local sensitivity of the sum (Nissim,

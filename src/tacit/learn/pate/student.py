@@ -194,7 +194,11 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
         if owners.shape != (len(rows),):
             raise WrongType("units must hold one unit for each row of X", name="units", value=owners.shape)
         if len(np.unique(owners)) < self.teachers:
-            raise OutOfRange("there are fewer units than teachers", name="teachers", value=self.teachers)
+            raise OutOfRange(  # the number of units is private
+                f"{self.teachers:,} teachers need at least as many units; take fewer teachers",
+                name="teachers",
+                value=self.teachers,
+            )
         return ensemble.Training(self.teacher, self.teachers, len(classes), rows, index, owners, self.jobs)
 
     def _require_affordable(self, plan: PatePlan) -> None:
@@ -289,7 +293,12 @@ class PATE(ClassifierMixin, _Ensemble):  # type: ignore[misc]
         if pool.shape[1:] != training.x.shape[1:]:
             raise WrongType("public rows must have the shape of the rows of X", name="public", value=pool.shape)
         if len(pool) < plan.queries:
-            raise OutOfRange("there are fewer public rows than queries", name="queries", value=plan.queries)
+            raise OutOfRange(
+                f"{plan.queries:,} queries need as many public rows, and there are {len(pool):,}; give more rows or "
+                "ask fewer queries",
+                name="queries",
+                value=plan.queries,
+            )
         ensemble.rehearse(self.teacher, plan.classes, pool)
         self._require_affordable(plan)
         folder = None if self.folder is None else Path(self.folder)

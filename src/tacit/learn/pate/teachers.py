@@ -85,7 +85,7 @@ def fit_teacher(teacher: Any, x: Any, y: Labels) -> Predictor:
     return predict  # type: ignore[no-any-return]
 
 
-def train_one(teacher: Any, classes: int, x: Any, y: Labels) -> Predictor:
+def train_one(teacher: Any, x: Any, y: Labels) -> Predictor:
     """Train a teacher on its part; a part with one class or none, or a teacher that fails, votes for one class."""
     seen = np.unique(y)
     if len(seen) < 2:
@@ -152,7 +152,7 @@ class Training:
         """Train all teachers and return their functions; they are private."""
         parts = draw_parts(self.units, self.teachers, source)
         found: list[Any] = [None] * self.teachers
-        for done, (index, model) in enumerate(self._run(partial(_train_job, self.teacher, self.classes), parts), 1):
+        for done, (index, model) in enumerate(self._run(partial(_train_job, self.teacher), parts), 1):
             found[index] = model
             _report(progress, done / self.teachers)
         return found
@@ -209,7 +209,7 @@ class Training:
                 )
             return parts
         if any(folder.iterdir()) and not {one.name for one in folder.iterdir()} <= {_PARTS, _STATE}:
-            raise InvalidInput("the folder is not empty and holds no teachers", name="folder")
+            raise InvalidInput("the folder is not empty and holds no teachers; take an empty one", name="folder")
         parts = draw_parts(self.units, self.teachers, source)
         _store(folder / _STATE, state)
         _store(folder / _PARTS, parts)
@@ -230,14 +230,14 @@ def _describe(teacher: Any) -> str:
     return str(getattr(teacher, "__qualname__", type(teacher).__qualname__))
 
 
-def _train_job(teacher: Any, classes: int, index: int, x: Any, y: Labels) -> tuple[int, Predictor]:
-    return index, train_one(teacher, classes, x, y)
+def _train_job(teacher: Any, index: int, x: Any, y: Labels) -> tuple[int, Predictor]:
+    return index, train_one(teacher, x, y)
 
 
 def _vote_job(
     teacher: Any, classes: int, queries: Any, folder: Path | None, index: int, x: Any, y: Labels
 ) -> tuple[int, Labels]:
-    found = ballots(train_one(teacher, classes, x, y), classes, queries)
+    found = ballots(train_one(teacher, x, y), classes, queries)
     if folder is not None:
         _store(_file(folder, index), found)
     return index, found

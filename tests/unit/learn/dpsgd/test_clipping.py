@@ -347,6 +347,16 @@ def test_batch_norm_that_is_switched_to_training_mode_later_is_refused_in_every_
     assert not norm.num_batches_tracked
 
 
+def test_causal_attention_without_a_mask_is_refused() -> None:
+    model, x = nn.MultiheadAttention(8, 2, batch_first=True), torch.randn(ROWS, 4, 8)
+    mask = nn.Transformer.generate_square_subsequent_mask(4)
+    with PerSampleClipper(model):
+        with pytest.raises(WrongType, match="pass attn_mask"):
+            model(x, x, x, is_causal=True)
+        found, _ = model(x, x, x, attn_mask=mask, is_causal=True)
+    torch.testing.assert_close(found, model(x, x, x, attn_mask=mask, is_causal=True)[0])
+
+
 def test_statistics_of_instance_norm_are_refused_in_every_pass() -> None:
     model = nn.InstanceNorm1d(3, affine=True, track_running_stats=True).eval()
     with PerSampleClipper(model):
