@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
