@@ -65,6 +65,17 @@ def test_words_at_the_ends_are_left_to_further_bits() -> None:
     assert np.isnan(pairs).tolist() == [[True, True, False, False, True, True]] * 2
 
 
+def test_further_bits_at_the_ends_are_left_to_decimals() -> None:
+    """Where the first 42 bits of w are all 0, or all 1."""
+    near, whole = 2**54, 2**64
+    ends = [(0, 0), (0, near - 8), (2**32 - 1, whole - near + 2**12), (2**32 - 1, whole - 1)]
+    inside = [(0, 2 * near), (1, 0), (2**32 - 2, whole - 1), (2**32 - 1, whole - 2 * near)]
+    words = np.array([[word for word, _ in (*ends, *inside)], [2**29 + 12345] * 8], np.uint32)
+    further = np.array([[bits, 77] for _, bits in (*ends, *inside)], np.uint64)
+    _, decided = bulk_gaussian._in_double(words, further, np.zeros(8, int), 200.3, np.zeros(8))
+    assert decided.tolist() == [False] * 4 + [True] * 4
+
+
 def _noise(words: np.ndarray, deviation: float, count: int) -> Noise:
     """Return noise with given words."""
     noise = Noise.made(Scale(2 * words.shape[1], 1.0, deviation), KEY)

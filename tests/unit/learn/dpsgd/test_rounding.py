@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from unittest.mock import patch
 
 import pytest
@@ -240,3 +241,59 @@ def test_norms_that_are_too_small_are_noticed() -> None:
     assert removal(model, x, weights, CLIP) <= 1
     with patch.object(clipping, "NORM_SLACK", -0.01):
         assert removal(model, x, weights, CLIP) > 1 + sum_error(3, 3)
+
+
+def bound(roundings: int, unit: Fraction) -> Fraction:
+    """Return the relative error of so many roundings in a row."""
+    return roundings * unit / (1 - roundings * unit)
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "units", "rows", "value"),
+    [(256, 60_000, 256 + 6 * 17, 3.1012e-3), (256, 300, 300, None), (8192, 10**6, 0, 4.7480e-4)],
+)
+def test_the_widening_is_that_of_the_theorem_for_two_sums_of_all_units(
+    batch_size: int, units: int, rows: int, value: float | None
+) -> None:
+    single, double = Fraction(1, 2**24), Fraction(1, 2**53)
+    of_samples = rows * bound(64 + rows // 64 + 3, single)
+    of_positions = units * 64 * bound(2**15 + 3, double)
+    of_chunks = units * bound(2**15, double)
+    of_underflow = units * Fraction(2**16 * 2**40 * 2**30, 2**126)  # of 2^32 parameters, over the smallest clip
+    wanted = float(2 * (of_samples + of_positions + of_chunks + of_underflow))
+    assert sum_error(batch_size, units) == pytest.approx(wanted, rel=1e-12)
+    assert value is None or wanted == pytest.approx(value, rel=1e-4)
+
+
+def exact_square(value: Tensor, grad: Tensor) -> Fraction:
+    """Return the squared norm of the sum over positions of the products of two vectors."""
+    read, grads = ([[Fraction(one) for one in position] for position in part.tolist()] for part in (value, grad))
+    entries = [
+        sum(a[column] * g[row] for a, g in zip(read, grads, strict=True))
+        for row in range(len(grads[0]))
+        for column in range(len(read[0]))
+    ]
+    return Fraction(sum(one * one for one in entries))
+
+
+def test_bounds_on_cancelling_gradients_are_above_the_exact_norms() -> None:
+    """Terms that are together nearly 64 times as long as their sum: beyond that the sum of their norms is the bound."""
+    generator = torch.Generator().manual_seed(0)
+    first, grad = (torch.randn(40, 1, width, generator=generator, dtype=torch.float64) for width in (3, 2))
+    second = first * (1 + 1e-3 * torch.randn(first.shape, generator=generator, dtype=torch.float64))
+    value, grads = torch.cat((first, second), 1), torch.cat((grad, -0.965 * grad), 1)
+    exact = [exact_square(*one) for one in zip(value, grads, strict=True)]
+    spread = (value.norm(dim=2) * grads.norm(dim=2)).sum(1)
+    assert all(40 < float(most) / float(one) ** 0.5 < 64 for most, one in zip(spread, exact, strict=True))
+    found = layers.gram_squared(value, grads).tolist()
+    assert all(Fraction(most) >= one for most, one in zip(found, exact, strict=True))
+
+
+def test_norms_whose_squares_underflow_are_still_bounds() -> None:
+    model, x = nn.Linear(3, 2, bias=False), torch.ones(2, 3)
+    weights = torch.tensor([[1e-24], [1e-30]]).expand(2, 2)
+    with PerSampleClipper(model) as clipper:
+        _, norms = clipper.clipped_sums((model(x) * weights).sum(1), CLIP)
+    exact = weights.double().norm(dim=1) * x.double().norm(dim=1)
+    assert (exact > 0).all()
+    assert (norms >= exact).all()

@@ -134,6 +134,25 @@ def test_a_unit_moves_a_table_by_its_sensitivity_and_bugs_are_noticed(monkeypatc
         assert moved(monkeypatch) > 1
 
 
+def test_rows_whose_label_is_not_listed_add_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, (frame, labels) = plan_of(None), made(60)
+    labels = np.append(labels[:40], ["perhaps"] * 20)
+    tables: list[list[NDArray[Any]]] = []
+
+    def recorded(self: Any, value: Any, *, source: Any) -> Any:
+        tables[-1].append(np.asarray(value))
+        return value
+
+    monkeypatch.setattr(Additive, "release", recorded)
+    for last in (60, 40):
+        tables.append([])
+        columns = {**{name: frame[name].to_numpy()[:last] for name in frame}, "target": labels[:last]}
+        read, unit = read_arrays(columns)
+        plan.measure(ArrayRows(read, unit, 1), SeededSource(1))
+    assert sum(int(one.sum()) for one in tables[1][:3]) == 3 * 40
+    assert all((one == other).all() for one, other in zip(*tables, strict=True))
+
+
 @pytest.mark.parametrize(
     ("stated", "words"),
     [

@@ -163,6 +163,24 @@ def test_the_score_of_one_row_is_between_0_and_1() -> None:
         assert 0 <= plan.exact_score(0, noisy, rows) <= SCORE
 
 
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("delta", [None, 1e-5])
+def test_the_noise_of_the_score_is_made_for_the_rows_of_a_unit(relation: Relation, delta: float | None) -> None:
+    """One unit's three rows, all predicted rightly, or instead of that all wrongly, move the score by all of theirs."""
+    budget = tacit.Budget(4.0, 1e-3, relation=relation)
+    estimator = DecisionTreeClassifier(max_depth=1, rows_per_unit=3, **TREE)
+    x, y, unit = np.full((3, 2), 0.2), np.array([0, 0, 0]), np.zeros(3, dtype=int)
+    plan = PrivateSearch(estimator, [{}], epsilon=2.0, delta=delta, budget=budget).prepare(x, y, unit=unit).plan
+    assert isinstance(plan, BestOfRuns)
+    noisy = plan.plans[0].measure(ArrayRows(*read_arrays({"x0": x[:, 0], "x1": x[:, 1], "target": y})), SeededSource(0))
+    scores = [
+        plan.exact_score(0, noisy, ArrayRows(*read_arrays({"x0": x[:, 0], "x1": x[:, 1], "target": labels}, unit), 3))
+        for labels in (y, 1 - y)
+    ]
+    assert abs(scores[0] - scores[1]) == 3 * SCORE
+    assert float(plan.noise.sensitivity) >= 3 * SCORE
+
+
 def test_a_table_is_searched_and_the_best_model_kept(tmp_path: Path) -> None:
     x, y = made(2000)
     rows = pd.DataFrame({"who": np.arange(2000), "a": x[:, 0], "b": x[:, 1], "y": y.astype(bool)})

@@ -1,0 +1,117 @@
+"""Schedules: what a step releases has the noise that its event states, for the sum and the count beside it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from torch import Tensor
+from torch.utils.data import DataLoader, TensorDataset
+
+import tacit
+from tacit.learn import AdaptiveClip
+from tacit.learn.dpsgd.clipping import PerSampleClipper
+from tacit.learn.dpsgd.private_training import COUNTED, PrivateTraining
+from tacit.mechanisms.bulk_gaussian import BulkGaussian
+from tacit.privacy.events import Converted, Gaussian, Repeated
+from tacit.privacy.units import Relation
+from tests.support.trainings import private, rows, train
+
+
+@dataclass
+class Seen:
+    """What the steps of a training computed and released."""
+
+    added: list[tuple[dict[str, Tensor], float, float]] = field(default_factory=list)
+    """The sums of each step, and the deviation and sensitivity of its noise."""
+    clipped: list[tuple[float, Tensor, bool]] = field(default_factory=list)
+    """The clip and the norms of each chunk, and whether its sums were asked for in double precision."""
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    found, add, clipped = Seen(), BulkGaussian.add, PerSampleClipper.clipped_sums
+
+    def adding(self: Any, sums: Any, deviation: float, sensitivity: float) -> Any:
+        found.added.append(({name: one.clone() for name, one in sums.items()}, deviation, sensitivity))
+        return add(self, sums, deviation, sensitivity)
+
+    def clipping(self: Any, losses: Tensor, clip: float, units: Any = None, *, is_precise: bool = False) -> Any:
+        sums, norms = clipped(self, losses, clip, units, is_precise=is_precise)
+        found.clipped.append((clip, norms, is_precise))
+        return sums, norms
+
+    monkeypatch.setattr(BulkGaussian, "add", adding)
+    monkeypatch.setattr(PerSampleClipper, "clipped_sums", clipping)
+    return found
+
+
+def some_long(count: int = 200) -> tuple[Tensor, Tensor]:
+    """Return rows of which the second quarter has long gradients."""
+    features, labels = rows(count)
+    features[count // 4 : count // 2] *= 100
+    return features, labels
+
+
+def adaptive(noise_multiplier: float, deviation: float | None = None) -> PrivateTraining:
+    """Return a training of one step, which takes all rows."""
+    clip = AdaptiveClip(start=2.0, count_noise=deviation)
+    return private(data=some_long(), batch_size=200, steps=1, clip=clip, noise_multiplier=noise_multiplier)
+
+
+@pytest.mark.parametrize("deviation", [None, 3.0])
+def test_a_unit_moves_the_count_by_a_half_and_both_noises_are_within_the_stated_one(
+    seen: Seen, deviation: float | None
+) -> None:
+    training = adaptive(2.0, deviation)
+    train(training)
+    ((sums, noise, sensitivity),), ((clip, norms, _),) = seen.added, seen.clipped
+    within = int((norms <= clip).sum())
+    assert 0 < len(norms) - within < within
+    scale = 2 * abs(float(sums[COUNTED])) / (2 * within - len(norms))
+    assert noise / scale == pytest.approx(training.schedule.clip.deviation(200))
+    assert math.hypot(clip * (1 + training.schedule.widening), scale / 2) <= sensitivity * (1 + 1e-12)
+
+
+def narrowed(training: PrivateTraining, clip: float, deviation: float, multiplier: float) -> bool:
+    """Return whether the noise of a step is less than stated, in exact arithmetic."""
+    schedule = training.schedule
+    inverse = (Fraction(clip) * (1 + Fraction(schedule.widening)) / Fraction(deviation)) ** 2
+    if isinstance(schedule.clip, AdaptiveClip):
+        inverse += 1 / (2 * Fraction(schedule.clip.deviation(schedule.batch_size))) ** 2
+    return inverse > 1 / Fraction(multiplier) ** 2
+
+
+def test_rounding_makes_no_noise_smaller_than_stated(seen: Seen) -> None:
+    clips = [0.1 + step / 7 for step in range(20)]
+    training = private(steps=20, clip=clips, noise_multiplier=1.1, batch_size=60)
+    train(training)
+    for (_, noise, _), clip in zip(seen.added, clips, strict=True):
+        assert not narrowed(training, clip, noise, 1.1)
+    for multiplier in (0.7, 1.1, 1.3, 1.7, 2.3, 2.9):
+        seen.added.clear()
+        train(training := adaptive(multiplier, 3.3))
+        assert not narrowed(training, 2.0, seen.added[0][1], multiplier)
+
+
+@pytest.mark.parametrize(("batch_size", "is_precise"), [(600, True), (60, False)])
+def test_batches_too_large_for_single_precision_are_summed_in_double(
+    seen: Seen, batch_size: int, is_precise: bool
+) -> None:
+    train(private(data=rows(batch_size), batch_size=batch_size, steps=2))
+    assert [one for _, _, one in seen.clipped] == [is_precise] * 2
+
+
+def test_a_pass_that_is_begun_is_charged_whole() -> None:
+    data = TensorDataset(*rows())
+    budget = tacit.Budget(50.0, 1e-3, relation=Relation.REPLACE_ONE)
+    training = private(data=data, loader=DataLoader(data, batch_size=20, shuffle=True), steps=15, budget=budget)
+    (charged,) = budget.events
+    of_pass = Gaussian(0.5, under=Relation.REPLACE_ONE)
+    assert isinstance(charged, Converted)
+    assert charged.event == Repeated(of_pass, 2)
+    for steps, passes in ((1, 1), (10, 1), (11, 2), (20, 2)):
+        assert training.schedule.event_of(steps).event == Repeated(of_pass, passes)
