@@ -68,6 +68,7 @@ def test_a_unit_moves_the_count_by_a_half_and_both_noises_are_within_the_stated_
 ) -> None:
     training = adaptive(2.0, deviation)
     train(training)
+    assert isinstance(training.schedule.clip, AdaptiveClip)
     ((sums, noise, sensitivity),), ((clip, norms, _),) = seen.added, seen.clipped
     within = int((norms <= clip).sum())
     assert 0 < len(norms) - within < within

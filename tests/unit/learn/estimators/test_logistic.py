@@ -162,9 +162,8 @@ def test_other_rows_and_their_order_do_not_change_the_gradient_of_a_row() -> Non
 
 def test_rows_whose_label_is_not_listed_add_nothing() -> None:
     ages, sexes, labels = [10.0, 20.0, 90.0, 50.0, 70.0], ["f", "m", "f", "m", "f"], ["a", "z", "b", None, "c"]
-    kept = [0, 2, 4]
     whole = rows_of(ages, sexes, labels, list(range(5)))
-    listed = rows_of(*([one[place] for place in kept] for one in (ages, sexes, labels)), kept)
+    listed = rows_of(ages[::2], sexes[::2], labels[::2], [0, 2, 4])
     assert (whole.moments() == listed.moments()).all()
     weights = np.random.default_rng(2).normal(0, 3, (4, 3))
     standard: Any = (weights, np.array([0.1]), np.array([0.2]), UNIT * RESIDUAL, 2)
