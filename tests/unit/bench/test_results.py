@@ -55,7 +55,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         asked.append(quick)
         yield from RESULTS
 
-    monkeypatch.setattr(runner, "load", lambda name: benchmark)
+    monkeypatch.setattr(runner, "load", lambda name, part: benchmark)
     monkeypatch.setattr(runner.peers, "is_installed", lambda name: False)
     return asked
 
@@ -81,6 +81,6 @@ def test_the_list_names_the_benchmarks_and_nothing_else() -> None:
     assert all(callable(runner.load(name)) for name in names)
 
 
-@pytest.mark.parametrize("arguments", [[], ["unknown"]])
+@pytest.mark.parametrize("arguments", [[], ["unknown"], ["learn", "--part", "unknown"], ["install", "--part", "steps"]])
 def test_a_missing_or_unknown_name_is_bad_use(arguments: list[str]) -> None:
     assert CliRunner().invoke(runner.main, arguments).exit_code == 2

@@ -222,8 +222,8 @@ class Linear:
         """Return the norms for one position a row: |g|^2 (|a|^2 + biases), or over pairs of rows of one unit."""
         biases = sum(role in use.parameters for role in self.biases)
         has_weight = self.weight in use.parameters
-        read = squared(use.value) if has_weight else grad.new_zeros(len(grad), dtype=torch.float64)
-        lengths = (squared(grad) * (read + biases)).masked_fill_(read > VALUE_MAX**2, torch.inf)
+        read = squared(use.value.double()) if has_weight else grad.new_zeros(len(grad), dtype=torch.float64)
+        lengths = (squared(grad.double()) * (read + biases)).masked_fill_(read > VALUE_MAX**2, torch.inf)
         if rows.units is None:
             return lengths
         value, grads = use.value.double(), grad.double()

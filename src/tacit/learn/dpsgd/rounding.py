@@ -9,7 +9,8 @@ Stability of Numerical Algorithms, 2nd edition 2002, lemma 3.1 and section 3.1; 
 
 Norms. A gradient that is formed is v_i itself, whatever rounding it has: it is computed for this sample. Its norm is a
 sum of squares, without cancellation, in blocks of BLOCK numbers in float32 and over blocks in float64: relative
-(BLOCK / 2 + 2) u < 2^-16. A gradient g a^T of one position has the norm |g| |a|: twice that. NORM_SLACK is added for
+(BLOCK / 2 + 2) u < 2^-16. A gradient g a^T of one position has the norm |g| |a|, which is computed in float64, where no
+square of a float32 number underflows that the other factor could make large again. NORM_SLACK is added for
 both and for the rounding of the clip factor and its product with g; NORM_FLOOR for squares that underflow. Where the
 gradient is a sum over positions g_t a_t^T that is not formed, its squared norm by the Gram form can cancel: it is
 computed in float64, with an error of at most gamma_n M^2, where M = sum_t |g_t| |a_t| and n = 2 T + d_in + d_out + 2

@@ -143,18 +143,11 @@ def make_private(
     """Charge a training and return it; nothing is charged if an argument cannot be used (module docstring)."""
     parts = TrainingParts.of(model, optimizer, scheduler, data, units, loader, is_distributed=distributed)
     _check_budget(parts, budget)
-    views, every = _at_least_one("augment", augment) or 1, whole("checkpoint_every", checkpoint_every)
-    _check_combination(clip, clipping, views, loader)
+    every = whole("checkpoint_every", checkpoint_every)
     place = None if checkpoint is None else Path(checkpoint)
-    stated = {
-        "clipping": clipping,
-        "physical_batch_size": _rows_per_chunk(physical_batch_size, len(parts.rows) * views),
-        "views": views,
-        "exact_noise": bool(exact_noise),
-        "rows_apart": bool(rows_apart),
-        "average": None if average is None else float(inside_unit_interval("average", average)),
-        "canaries": (CANARIES if audit else 0) if isinstance(audit, bool) else whole("audit", audit, at_least=20),
-    }
+    stated = _stated(len(parts.rows), clipping, physical_batch_size, augment, average, audit)
+    stated |= {"exact_noise": bool(exact_noise), "rows_apart": bool(rows_apart)}
+    _check_combination(clip, clipping, stated["views"], loader)
     total, expected = parts.processes.total(parts.units.count), _batch_size(batch_size, loader)
     clipper = PerSampleClipper(model, clipping, rows_apart=bool(rows_apart))
 
@@ -176,6 +169,20 @@ def make_private(
         return _charged(parts, schedule, stated, budget, place, purpose).to_dict()
 
     return PrivateTraining(parts, clipper, _decided(parts, charge, clipper), budget, place, every).start()
+
+
+def _stated(
+    rows: int, clipping: Any, physical_batch_size: Any, augment: Any, average: Any, audit: Any
+) -> dict[str, Any]:
+    """Return checked arguments by the names of `Settings`."""
+    views = _at_least_one("augment", augment) or 1
+    return {
+        "clipping": clipping,
+        "physical_batch_size": _rows_per_chunk(physical_batch_size, rows * views),
+        "views": views,
+        "average": None if average is None else float(inside_unit_interval("average", average)),
+        "canaries": (CANARIES if audit else 0) if isinstance(audit, bool) else whole("audit", audit, at_least=20),
+    }
 
 
 def _decided(parts: TrainingParts, charge: Callable[[], dict[str, Any]], clipper: PerSampleClipper) -> Settings:

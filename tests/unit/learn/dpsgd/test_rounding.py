@@ -297,3 +297,17 @@ def test_norms_whose_squares_underflow_are_still_bounds() -> None:
     exact = weights.double().norm(dim=1) * x.double().norm(dim=1)
     assert (exact > 0).all()
     assert (norms >= exact).all()
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "value", "weight", "clip"),
+    [(300, 3, 2.6e-23, 1e18, 1e-8), (10_000, 2_560, 2.6e-23, 1e18, 0.1), (1, 5_000, 1e12, 2.6e-23, 2.0**-30)],
+)
+def test_a_factor_whose_squares_underflow_makes_no_norm_too_small(
+    inputs: int, outputs: int, value: float, weight: float, clip: float
+) -> None:
+    model = nn.Linear(inputs, outputs, bias=False)
+    with PerSampleClipper(model) as clipper:
+        losses = (model(torch.full((1, inputs), value)) * torch.full((1, outputs), weight)).sum(1)
+        sums, _ = clipper.clipped_sums(losses, clip)
+    assert float(sums["weight"].double().norm()) <= clip * (1 + sum_error(1, 1))
