@@ -9,7 +9,7 @@
 Not here: what a plan releases (capabilities), where its rows are (engines), which plans there are (the curator).
 """
 
-from tacit.pipeline.plan import CallerData, Data, Quote, Released, ReleaseOptions, ReleasePlan, Work
+from tacit.pipeline.plan import CallerData, Data, Quote, Released, ReleaseOptions, ReleasePlan, UnstoredPlan, Work
 from tacit.pipeline.release import (
     RUN_FAILED,
     STALE_PLAN,
@@ -34,6 +34,7 @@ __all__ = [
     "ReleasePlan",
     "Released",
     "StepAnchor",
+    "UnstoredPlan",
     "Work",
     "allow_runs",
     "begin",

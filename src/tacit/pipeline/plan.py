@@ -17,6 +17,7 @@ from tacit.ledger import Permit
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy import texts
 from tacit.privacy.arguments import require_progress
+from tacit.privacy.errors import InvalidInput
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import time_limit
 
@@ -64,6 +65,22 @@ class CallerData:
 
     def cancel(self, thread: int) -> None:
         """Do nothing: the computation ends by itself."""
+
+
+class UnstoredPlan(Generic[T]):
+    """What plans about the caller's own rows share: their answers are not stored."""
+
+    answer_bytes: int | None = None
+    work = Work()
+    data = CallerData()
+
+    def encode(self, answer: T) -> bytes:
+        """Return nothing."""
+        return b""
+
+    def decode(self, kept: bytes) -> T:
+        """Raise: no answer was stored."""
+        raise InvalidInput("answers about the caller's rows are not stored")
 
 
 @dataclass(frozen=True, slots=True)

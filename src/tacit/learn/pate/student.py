@@ -35,7 +35,7 @@ from tacit.learn.pate.aggregators import Aggregator, GNMax, InteractiveGNMax
 from tacit.learn.pate.report import SanitisedEpsilon, SanitisedReport
 from tacit.ledger import Budget
 from tacit.mechanisms.randomness import SIMULATED, SYSTEM, RandomSource
-from tacit.pipeline import CallerData, ReleaseOptions, StepAnchor, Work
+from tacit.pipeline import ReleaseOptions, StepAnchor, UnstoredPlan
 from tacit.pipeline.steps import start_digest, step_digest
 from tacit.privacy.arguments import instance
 from tacit.privacy.errors import EmptyInput, Exhausted, InvalidInput, NotFinite, OutOfRange, WrongType
@@ -55,7 +55,7 @@ class Answers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PatePlan:
+class PatePlan(UnstoredPlan[Answers]):
     """The release plan of the answers to all queries (`pipeline.ReleasePlan`)."""
 
     aggregator: Aggregator
@@ -68,13 +68,6 @@ class PatePlan:
     probabilities: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None
     """The student's predictions for all queries after training on the labels so far; for InteractiveGNMax."""
     rounds: int = 1
-    answer_bytes = None
-    work = Work()
-
-    @property
-    def data(self) -> CallerData:
-        """The caller's own rows, which have no version."""
-        return CallerData()
 
     @property
     def event(self) -> Event:
@@ -119,14 +112,6 @@ class PatePlan:
         if self.report is not None and self.delta is not None and isinstance(self.aggregator, GNMax):
             report = self.report.release(self.aggregator, self.votes, self.delta, source=options.source)
         return Answers(labels, given, report)
-
-    def encode(self, answer: Answers) -> bytes:
-        """Return nothing: answers about the caller's rows are not stored."""
-        return b""
-
-    def decode(self, kept: bytes) -> Answers:
-        """Raise: answers about the caller's rows are not stored."""
-        raise InvalidInput("answers of PATE are not stored")
 
 
 def ask(

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tacit import pipeline
 from tacit.ledger import Budget
 from tacit.mechanisms.randomness import RandomSource
-from tacit.pipeline import CallerData, Released, ReleaseOptions, Work
+from tacit.pipeline import Released, ReleaseOptions, UnstoredPlan
 from tacit.privacy.arguments import instance
 from tacit.privacy.errors import EmptyInput, InvalidInput, MixedRelations, NotBounded, OutOfRange, WrongType
 from tacit.privacy.events import Event, Repeated
@@ -32,19 +32,12 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class ReportPlan(Generic[T]):
+class ReportPlan(UnstoredPlan[T]):
     """The release plan of all reports (`pipeline.ReleasePlan`); `draw` makes them with a source of randomness."""
 
     label: str
     event: Event
     draw: Callable[[RandomSource], T]
-    answer_bytes = None
-    work = Work()
-
-    @property
-    def data(self) -> CallerData:
-        """The caller's own rows, which have no version."""
-        return CallerData()
 
     @property
     def digest(self) -> str:
@@ -57,14 +50,6 @@ class ReportPlan(Generic[T]):
     def run(self, options: ReleaseOptions) -> T:
         """Return the reports."""
         return self.draw(options.source)
-
-    def encode(self, answer: T) -> bytes:
-        """Return nothing: answers about the caller's rows are not stored."""
-        return b""
-
-    def decode(self, kept: bytes) -> T:
-        """Raise: answers about the caller's rows are not stored."""
-        raise InvalidInput("reports are not stored")
 
     def release(self, budget: Budget, purpose: str, source: RandomSource) -> Released[T]:
         """Charge the plan and return the reports with their cost."""
