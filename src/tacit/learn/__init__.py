@@ -1,6 +1,7 @@
 """Private machine learning: DP-SGD for PyTorch, estimators with scikit-learn's contract, and PATE.
 
     make_private, resume, PrivateTraining, AdaptiveClip             training with clipped gradients and noise
+    replace_batch_norm                                              GroupNorm in the place of BatchNorm, for it
     LinearRegression, GaussianNB, CategoricalNB, KMeans, PCA        estimators with scikit-learn's contract
     LogisticRegression, DecisionTreeClassifier, RandomForestClassifier    classifiers, likewise
     StandardScaler, KBinsDiscretizer, KernelDensity                 preprocessing and densities, likewise
@@ -24,6 +25,7 @@ from tacit.privacy.extras import import_extra
 
 if TYPE_CHECKING:
     from tacit.learn.defences import EarlyStopping, drop_rare_features, normalize_weights, share_largest
+    from tacit.learn.dpsgd.clipping import replace_batch_norm
     from tacit.learn.dpsgd.private_training import PrivateTraining
     from tacit.learn.dpsgd.schedule import AdaptiveClip
     from tacit.learn.dpsgd.training import make_private, resume
@@ -86,6 +88,7 @@ __all__ = [
     "normalize_weights",
     "randomize_features",
     "randomize_labels",
+    "replace_batch_norm",
     "resume",
     "share_largest",
     "subgroup_report",
@@ -93,6 +96,7 @@ __all__ = [
 
 _HOMES: Final = {
     "tacit.learn.defences": ("EarlyStopping", "drop_rare_features", "normalize_weights", "share_largest"),
+    "tacit.learn.dpsgd.clipping": ("replace_batch_norm",),
     "tacit.learn.dpsgd.private_training": ("PrivateTraining",),
     "tacit.learn.dpsgd.schedule": ("AdaptiveClip",),
     "tacit.learn.dpsgd.training": ("make_private", "resume"),

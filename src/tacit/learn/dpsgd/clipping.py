@@ -427,7 +427,7 @@ def _require_separate(module: nn.Module, _: Any, name: str = "a layer") -> None:
     if isinstance(module, _BatchNorm):
         raise WrongType(
             f"{name} is a {type(module).__name__} in training mode, which mixes the samples of a batch; use "
-            "tacit.learn.dpsgd.clipping.replace_batch_norm(model), which puts GroupNorm in its place, or keep it in "
+            "tacit.learn.replace_batch_norm(model), which puts GroupNorm in its place, or keep it in "
             "evaluation mode: call eval() on it after train()",
             name="model",
         )
