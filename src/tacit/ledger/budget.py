@@ -193,6 +193,18 @@ class Budget:
         """Return the budget itself: what copies of its holder spend, such as clones of an estimator, is added up."""
         return self
 
+    def __copy__(self) -> Self:
+        """Return the budget itself, as a deep copy is."""
+        return self
+
+    def __reduce__(self) -> Any:
+        """Raise: a copy in another process would spend what is not added up."""
+        raise WrongType(
+            "a budget in memory cannot be pickled, since copies would each spend it; keep a fitted estimator with "
+            "to_document(), and use n_jobs=1 in searches",
+            name="budget",
+        )
+
     @property
     def cap(self) -> Cap:
         """The cap and its filter."""

@@ -1,6 +1,8 @@
 """A budget in memory: charge or refuse, and say why in one sentence."""
 
+import copy
 import math
+import pickle
 import sys
 from typing import Any
 
@@ -183,3 +185,10 @@ def test_a_delta_that_would_let_units_be_published_is_warned_about_loudly() -> N
 
 def test_it_shows_itself_without_what_was_charged() -> None:
     assert repr(Budget(1, 1e-6)) == "Budget(epsilon=1, delta=1e-06, filter='zcdp')"
+
+
+def test_a_copy_is_the_budget_itself_and_pickling_it_is_refused() -> None:
+    budget = Budget(epsilon=1.0)
+    assert copy.copy(budget) is copy.deepcopy(budget) is budget
+    with pytest.raises(WrongType, match="cannot be pickled"):
+        pickle.dumps({"budget": budget})

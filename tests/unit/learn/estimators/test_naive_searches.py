@@ -64,7 +64,7 @@ def test_every_fit_is_paid_from_the_budget_and_refused_without_one(name: str, se
 
 
 def test_a_budget_in_memory_is_not_copied_to_other_processes() -> None:
-    with pytest.raises(TypeError, match="pickle"):
+    with pytest.raises(tacit.TacitError, match="cannot be pickled"):
         pickle.dumps(EXAMPLES["PCA"].estimator(budget=tacit.Budget(1.0)))
 
 
