@@ -165,9 +165,8 @@ class PrivateTraining:
             inside = sampled[: sampled.searchsorted(people)]
             self._is_precise = len(inside) > single_rows(schedule.batch_size) // self._parts.processes.size
             self._sampled_canaries = sampled[len(inside) :] - people
-            settings = self._settings
-            found = self._parts.units.chunks(inside, settings.physical_batch_size, settings.views)
-            self._chunks.extend((chunk, None) for chunk in found)
+            most, views = self._settings.physical_batch_size, self._settings.views
+            self._chunks.extend((chunk, None) for chunk in self._parts.units.chunks(inside, most, views))
             return
         self._generator.seed()  # a loader shuffles and augments
         batch = None if self._passes is None else next(self._passes, None)
@@ -175,8 +174,8 @@ class PrivateTraining:
             self._passes = iter(self._parts.loader)
             batch = next(self._passes)
         if self._canaries is not None:
-            at = self._progress.counted
-            self._sampled_canaries = self._canaries.sampled_by_loader(at, schedule.steps_per_pass)
+            step = self._progress.counted
+            self._sampled_canaries = self._canaries.sampled_by_loader(step, schedule.steps_per_pass)
         size = len(batch[0] if isinstance(batch, tuple | list) else batch)
         self._is_precise = size > single_rows(schedule.batch_size)
         self._chunks.append((Chunk(torch.arange(size).numpy(), None, True), batch))
