@@ -153,7 +153,6 @@ def make_private(
 
     def charge() -> dict[str, Any]:
         count = _steps(epochs, steps, total, expected, loader)
-        assert budget is not None, "checked above for the first process"
         schedule = planned(
             steps=count,
             batch_size=expected,
@@ -161,7 +160,7 @@ def make_private(
             epsilon=epsilon,
             noise_multiplier=noise_multiplier,
             clip=clip,
-            delta=counted_delta(budget, float(inside_unit_interval("delta", delta))),
+            delta=counted_delta(cast(Budget, budget), float(inside_unit_interval("delta", delta))),
             slack=BulkGaussian(exact=stated["exact_noise"]).failure((parts.numbers + stated["canaries"] + 1) * count),
             steps_per_pass=None if loader is None else len(loader),
             bands=bands,
