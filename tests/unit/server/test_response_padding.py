@@ -88,8 +88,9 @@ def test_the_work_of_a_statistic_counts_the_texts_of_each_row_of_a_unit(
     assert trees.work(tree) == 5
     monkeypatch.setattr("tacit.stats.table_sums.statements_of", lambda *_: [tree, tree])
     table: Any = SimpleNamespace(limits=tacit.Limits(rows_per_unit=declared), columns=())
-    plan: Any = None
-    assert work_of_statistic(plan, table, 1) == Work(2, rows * 2 * (5 + 2 * 64))
+    for row_steps in (0, 7):  # what this process does with the one row that it reads
+        plan: Any = SimpleNamespace(row_steps=row_steps)
+        assert work_of_statistic(plan, table, 1) == Work(2, rows * 2 * (5 + 2 * 64) + row_steps)
 
 
 @pytest.mark.parametrize(
