@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -62,3 +65,19 @@ def test_a_delta_that_is_left_is_counted_as_it_is() -> None:
 def test_a_budget_without_delta_refuses_a_training() -> None:
     with pytest.raises(BudgetExceeded, match="delta"):
         train(tacit.Budget(3.0), 1.0)
+
+
+def test_a_training_on_a_table_takes_an_eighth_of_the_stated_deltas_at_most_and_leaves_pure_epsilons(
+    tmp_path: Path,
+) -> None:
+    frame = pd.DataFrame({"person": range(200), "x": ROWS[:, 0], "y": LABELS})
+    columns = {"x": tacit.Bounds(-3, 3), "y": tacit.Categories([0, 1])}
+    with tacit.Curator(tmp_path / "folder") as curator:
+        curator.add_table("t", frame, unit="person", limits=tacit.Limits(rows_per_unit=1), columns=columns)
+        curator.set_budget("t", epsilon=6.0, delta=1e-5)
+        model = learn.LogisticRegression()
+        trained = curator.train("t", model, features=["x"], target="y", epsilon=1.0, delta=1e-3)
+        again = curator.train("t", model, features=["x"], target="y", epsilon=1.0, delta=1e-3)
+        assert trained.cost.delta == pytest.approx(1e-6 / 8)
+        assert again.cost.epsilon == 0
+        assert curator.budget("t").remaining().epsilon == pytest.approx(5.0)

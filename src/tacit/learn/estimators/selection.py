@@ -300,7 +300,7 @@ class PrivateSearch(PrivateEstimator):
         return found
 
     def _plan(self, inputs: Any, columns: Any) -> ModelPlan:
-        raise NotImplementedError("a search has a plan for each candidate")
+        raise InvalidInput("a search is planned by its candidates: call prepare or fit", name="estimator")
 
     def _take_prepared(self, prepared: PreparedStatistic, names: Sequence[str] | None, *, is_alone: bool) -> Self:
         super()._take_prepared(prepared, names, is_alone=is_alone)
