@@ -415,7 +415,7 @@ class Curator:
     ) -> PrivateEstimator:
         """Train a copy of an estimator of `tacit.learn` on columns of a table, and return it fitted; or charge nothing.
 
-        `epsilon` and `delta` are what the training costs, by default the estimator's own. The model is kept in
+        `epsilon` and `delta` are what the training costs, unless the estimator states them. The model is kept in
         `models`, under the `model_id` of what is returned; the same training of the same rows costs nothing again.
         """
         return self.prepare_training(table, estimator, features, target, epsilon, **options).release()[0]

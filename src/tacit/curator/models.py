@@ -255,7 +255,7 @@ class TrainingOptions(TypedDict, total=False):
     """Options of a training, as statistics have them."""
 
     delta: object
-    """What the training takes of the delta of the data set; by default the estimator's own, or a small share of it."""
+    """What the training takes of the delta of the data set, if the estimator does not state it; or a small share."""
     analyst: str | None
     key: str | None
     purpose: str
@@ -288,6 +288,8 @@ class PreparedTraining:
     ) -> Self:
         """Plan the training of a copy of an estimator."""
         given = instance("estimator", estimator, _estimators().PrivateEstimator, "an estimator of tacit.learn")
+        from tacit.learn.estimators.base import agreed  # imports the extra
+
         if isinstance(features, str):
             raise WrongType("features is a list of columns of the table", name="features", value=features)
         names = tuple(instances("features", features, str, "a list of columns of the table"))
@@ -295,10 +297,10 @@ class PreparedTraining:
         for one in options:
             if one not in TrainingOptions.__annotations__:
                 raise InvalidInput(f"a training has no argument {one}", name=one)
-        costs = {"epsilon": epsilon, "delta": options.get("delta")}
-        made.set_params(**{name: one for name, one in costs.items() if one is not None})
-        stated = {name: one for name, one in options.items() if one is not None and name != "delta"}
-        prepared = made.prepare_table(table, names, target, **CommonOptions(**stated))  # type: ignore[typeddict-item]
+        for name, stated in (("epsilon", epsilon), ("delta", options.get("delta"))):
+            made.set_params(**{name: agreed(name, getattr(given, name), stated)})
+        others = {name: one for name, one in options.items() if one is not None and name != "delta"}
+        prepared = made.prepare_table(table, names, target, **CommonOptions(**others))  # type: ignore[typeddict-item]
         return cls(made, table, names, target, options.get("analyst"), prepared, store)
 
     def preview(self) -> StatisticPreview:

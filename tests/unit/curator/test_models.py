@@ -73,7 +73,6 @@ def test_a_training_returns_a_fitted_copy_and_charges_its_epsilon(curator: tacit
     assert not hasattr(given, "coef_")
     assert (given.model_id, given.epsilon) == (None, 0.5)
     assert fitted.cost.epsilon == spent(curator) == pytest.approx(0.5)
-    assert curator.train("visits", given, COLUMNS, "costs", epsilon=0.25).cost.epsilon == pytest.approx(0.25)
     assert fitted.predict(pd.DataFrame({"age": [20, 80], "sex": ["F", "M"]})).shape == (2,)
 
 
@@ -244,8 +243,31 @@ def test_wrong_arguments_of_a_training_charge_nothing(curator: tacit.Curator) ->
     ]
     for error, arguments, options in given:
         with pytest.raises(error):
-            curator.train(*arguments, **options)
+            curator.train(*arguments, **{"epsilon": 1.0, **options})
     assert spent(curator) == 0
+
+
+@pytest.mark.parametrize(
+    ("own", "stated", "words"),
+    [
+        ({}, {}, "state what the fit costs"),
+        ({"epsilon": 0.5}, {"epsilon": 0.25}, "epsilon 0.5 and its training epsilon 0.25"),
+        ({"delta": 1e-9}, {"epsilon": 1.0, "delta": 1e-8}, "delta 1e-09 and its training delta 1e-08"),
+    ],
+)
+def test_what_a_training_costs_is_stated_once(curator: tacit.Curator, own: Any, stated: Any, words: str) -> None:
+    """By the estimator or with the training, or by both alike: an epsilon in the code that is not charged misleads."""
+    with pytest.raises(InvalidInput, match=words):
+        curator.train("visits", LinearRegression(**own), COLUMNS, "costs", **stated)
+    assert spent(curator) == 0
+
+
+def test_a_cost_that_is_stated_twice_alike_is_charged_once(curator: tacit.Curator) -> None:
+    fitted = curator.train("visits", LinearRegression(epsilon=0.5), COLUMNS, "costs", epsilon=0.5)
+    assert (fitted.epsilon, fitted.cost.epsilon) == (0.5, pytest.approx(0.5))
+    for stated in ({"epsilon": 0.25}, {"rho": 0.125}):
+        with pytest.raises(InvalidInput, match="state one of them"):
+            LinearRegression(epsilon=0.5).fit_table(curator.table("visits"), COLUMNS, "costs", **stated)
 
 
 def test_estimators_by_name_take_parameters_of_their_own_alone() -> None:

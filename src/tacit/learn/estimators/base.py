@@ -16,7 +16,6 @@ about an argument does; nothing of the kind depends on the rows of a registered 
 from __future__ import annotations
 
 import sys
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,15 +23,13 @@ from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple, Self, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.accounting.conversions import Cost
 from tacit.learn.counted_delta import counted_delta
 from tacit.learn.estimators.documents import FORMAT, encode, encode_features
+from tacit.learn.estimators.frames import WrongFeatures, columns_of, names_in, one_column
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, plan_of
 from tacit.ledger import Budget
 from tacit.ledger.accounts import DELTA_SHARE, SLICES
@@ -49,7 +46,6 @@ from tacit.privacy.numbers import failure_probability, rounded_up
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
 from tacit.stats.array_sums import ArrayColumn, name_of
-from tacit.stats.column_reader import MODULES
 from tacit.stats.preparation import CommonOptions, RegisteredTable, StatisticInputs
 from tacit.stats.releases import PreparedStatistic, prepare
 from tacit.stats.rows import ColumnSteps, Cut, RowMatrix
@@ -71,10 +67,6 @@ ALONE: Final = (
     " It was paid from a budget of this fit alone: another fit on the same rows costs again, and no budget adds up "
     "the two."
 )
-
-
-class WrongFeatures(WrongType, ValueError):
-    """X or y has the wrong shape; also a ValueError, as scikit-learn's contract asks."""
 
 
 class MissingTarget(NotFinite, ValueError):
@@ -116,10 +108,10 @@ class FitInputs(StatisticInputs):
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator whose fit is charged to a budget.
 
-    Parameters of all estimators: `epsilon` and `delta` (what a fit costs; without `delta` it has Laplace noise, or
-    Gaussian noise for a small share of the delta of `budget`), `budget`, `bounds` (of numeric features: one pair, a
-    mapping from names to pairs, or "learn"), `categories` (a mapping from names to lists of values), `rows_per_unit`
-    (how many rows of a unit are counted).
+    Parameters of all estimators: `epsilon` (what a fit costs, which must be stated), `delta` (without it a fit has
+    Laplace noise, or Gaussian noise for a small share of the delta of `budget`), `budget`, `bounds` (of numeric
+    features: one pair, a mapping from names to pairs, or "learn"), `categories` (a mapping from names to lists of
+    values), `rows_per_unit` (how many rows of a unit are counted).
     """
 
     needs_target: ClassVar[bool] = False
@@ -145,7 +137,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None, *, unit: Any = None) -> Self:
         """Charge the fit, release the model from the rows of X and y, and return it; `unit` is whose row each is."""
         prepared = self.prepare(X, y, unit=unit)
-        return self._take_prepared(prepared, _names_in(X), is_alone=self.budget is None)
+        return self._take_prepared(prepared, names_in(X), is_alone=self.budget is None)
 
     def prepare(self, X: Any, y: Any = None, *, unit: Any = None) -> PreparedStatistic:
         """Return the planned fit: `preview()` is what it costs, `release()` charges it. Nothing is charged here."""
@@ -164,7 +156,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             target = name_of(y) or TARGET
             while target in columns:
                 target += " (y)"
-            columns[target] = self._checked_target(_one_column(y), length)
+            columns[target] = self._checked_target(one_column(y), length)
             if (kind := self._kind_of_target) is not None:
                 options["kind"][target] = kind
         delta = self._stated_delta
@@ -211,15 +203,14 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _prepare(
         self, columns: Mapping[str, Any], target: str | None, options: dict[str, Any], delta: float | None
     ) -> PreparedStatistic:
-        """Return the planned fit of columns; `options` may have an epsilon or a rho in the place of the estimator's."""
+        """Return the planned fit of columns; `options` may state what it costs where the estimator does not."""
         names = ModelColumns(tuple(name for name in columns if name != target), target)
         for what in ("bounds", "categories"):
             stated = getattr(self, what)
             for name in stated if isinstance(stated, Mapping) else ():
                 if name not in names.features:
                     raise InvalidInput(f"{what} names {name!r}, and there is no such feature", name=what, value=name)
-        if "epsilon" not in options and "rho" not in options:
-            options["epsilon"] = self.epsilon
+        options = self._with_cost(options)
         if self.rows_per_unit is not None:
             options["rows_per_unit"] = self.rows_per_unit
         kinds = {name: kind_of_bounds(self._stated_bounds(name)) for name in names.features}
@@ -230,6 +221,19 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
         return prepare(answer)
 
+    def _with_cost(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return options with what the fit costs, which they or the estimator state."""
+        if options.get("rho") is None:
+            return {**options, "epsilon": self._required_epsilon(options.get("epsilon"))}
+        agreed("rho", None if self.epsilon is None else f"of epsilon {self.epsilon}", options["rho"])
+        return options
+
+    def _required_epsilon(self, stated: Any = None) -> Any:
+        found = agreed("epsilon", self.epsilon, stated)
+        if found is None:
+            raise InvalidInput("state what the fit costs: epsilon= of the estimator", name="epsilon")
+        return found
+
     @property
     def _stated_delta(self) -> float | None:
         return None if self.delta is None else float(failure_probability("delta", self.delta))
@@ -239,7 +243,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         delta = Fraction(self._stated_delta or 0) / DELTA_SHARE
         if delta >= 1:
             raise OutOfRange(f"delta must be below {float(DELTA_SHARE):g}", name="delta", value=self.delta)
-        return Budget(self.epsilon, rounded_up(delta))
+        return Budget(self._required_epsilon(), rounded_up(delta))
 
     def _take_prepared(self, prepared: PreparedStatistic, names: Sequence[str] | None, *, is_alone: bool) -> Self:
         """Release a planned fit and set the fitted attributes; `is_alone` if no shared budget pays for it."""
@@ -345,7 +349,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 f"X has {len(columns)} features, but {type(self).__name__} is expecting {len(names)} features as input",
                 name="X",
             )
-        if _names_in(X) is None:
+        if names_in(X) is None:
             return dict(zip(names, columns.values(), strict=True))
         if hasattr(self, "feature_names_in_") and list(columns) != list(self.feature_names_in_):
             raise WrongFeatures("the feature names should match those that were passed during fit", name="X")
@@ -403,34 +407,13 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         return inputs.cut(columns.target, self.classes, what="classes")
 
 
-def columns_of(X: Any) -> dict[str, Any]:
-    """Return the columns of a frame, a mapping or a two-dimensional array by name; those of arrays are x0, x1, ..."""
-    if issparse(X):
-        raise WrongFeatures("sparse rows are not supported; pass X.toarray()", name="X")
-    module = type(X).__module__.partition(".")[0]
-    if module == "pandas" and hasattr(X, "iloc") and X.ndim == 2:
-        names, columns = list(X.columns), [X.iloc[:, place] for place in range(X.shape[1])]
-    elif module in MODULES and hasattr(X, "columns") and not hasattr(X, "dtype"):
-        names = list(X.column_names if module == "pyarrow" else X.columns)
-        columns = [X[name] for name in names]
-    elif isinstance(X, Mapping):
-        names, columns = list(X), list(X.values())
-        if len(set(map(len, columns))) > 1:
-            raise WrongFeatures("the columns of X must have the same number of values", name="X")
-    else:
-        array = _array_of(X)
-        if array.ndim != 2:
-            raise WrongFeatures(
-                f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: one row each", name="X"
-            )
-        names, columns = [None] * array.shape[1], [array[:, place] for place in range(array.shape[1])]
-    if not columns:
-        raise WrongFeatures(f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required.", name="X")
-    shown = [name if isinstance(name, str) else f"x{place}" for place, name in enumerate(names)]
-    found = dict(zip(shown, columns, strict=True))
-    if len(found) < len(columns):
-        raise WrongFeatures("the columns of X must have distinct names", name="X")
-    return found
+def agreed(name: str, own: Any, stated: Any) -> Any:
+    """Return a cost that an estimator or a training of it states; raise InvalidInput where both do and differ."""
+    if own is not None and stated is not None and own != stated:
+        raise InvalidInput(
+            f"the estimator has {name} {own} and its training {name} {stated}; state one of them", name=name
+        )
+    return own if stated is None else stated
 
 
 def _refuse_inside_a_search() -> None:
@@ -445,41 +428,6 @@ def _refuse_inside_a_search() -> None:
                 name="budget",
             )
         frame = frame.f_back  # type: ignore[assignment]
-
-
-def _array_of(X: Any) -> NDArray[Any]:
-    """Return X as an array; lists as one of objects, so that their values decide no kind."""
-    found = X if isinstance(X, np.ndarray) else None
-    if found is None:
-        found = np.asarray(X) if hasattr(X, "__array__") else np.array(X, dtype=object)
-    if found.dtype.kind == "c":
-        raise WrongFeatures("Complex data not supported", name="X")
-    return found
-
-
-def _names_in(X: Any) -> list[str] | None:
-    """Return the names of the columns of a frame; None for an array."""
-    if isinstance(X, Mapping):
-        return list(X)
-    if type(X).__module__.partition(".")[0] not in MODULES:
-        return None
-    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
-    return names if all(isinstance(name, str) for name in names) else None
-
-
-def _one_column(y: Any) -> Any:
-    """Return y as one column; an array of shape (n, 1) is one."""
-    if hasattr(y, "__array__") and type(y).__module__.partition(".")[0] not in MODULES:
-        y = y if isinstance(y, np.ndarray) else np.asarray(y)
-    shape: tuple[int, ...] = getattr(y, "shape", (0,))
-    if len(shape) == 2 and shape[1] == 1:
-        warnings.warn("A column-vector y was passed when a 1d array was expected", DataConversionWarning, stacklevel=4)
-        return np.asarray(y)[:, 0]
-    if getattr(getattr(y, "dtype", None), "kind", "") == "c":
-        raise WrongFeatures("Complex data not supported", name="y")
-    if len(shape) != 1:
-        raise WrongFeatures("y should be a 1d array, one value for each row of X", name="y")
-    return y
 
 
 def _listed_values(classes: Any) -> list[Any]:

@@ -127,7 +127,7 @@ class HistGradientBoostingClassifier(CellClassifier):
     def __init__(
         self,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         delta: Any = None,
         budget: Any = None,
         bounds: Any = None,

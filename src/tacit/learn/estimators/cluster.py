@@ -219,7 +219,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         self,
         n_clusters: int = 8,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         delta: Any = None,
         budget: Any = None,
         bounds: Any = None,

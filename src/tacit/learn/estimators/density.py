@@ -90,7 +90,7 @@ class KernelDensity(DensityMixin, PrivateEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         delta: Any = None,
         budget: Any = None,
         bounds: Any = None,

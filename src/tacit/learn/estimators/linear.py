@@ -113,7 +113,7 @@ class LinearRegression(PrivateRegressor):
     def __init__(
         self,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         delta: Any = None,
         budget: Any = None,
         bounds: Any = None,

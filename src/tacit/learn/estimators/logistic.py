@@ -181,7 +181,7 @@ class LogisticRegression(PrivateClassifier):
     def __init__(
         self,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         delta: Any = None,
         budget: Any = None,
         bounds: Any = None,

@@ -157,7 +157,7 @@ class GaussianNB(_NaiveBayes):
     def __init__(
         self,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         delta: Any = None,
         budget: Any = None,
         bounds: Any = None,
@@ -187,7 +187,7 @@ class CategoricalNB(_NaiveBayes):
     def __init__(
         self,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         delta: Any = None,
         budget: Any = None,
         categories: Any = None,

@@ -75,7 +75,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
     def __init__(
         self,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         delta: Any = None,
         budget: Any = None,
         bounds: Any = None,
@@ -164,7 +164,7 @@ class KBinsDiscretizer(TransformerMixin, PrivateEstimator):  # type: ignore[misc
         self,
         n_bins: int = 5,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         delta: Any = None,
         budget: Any = None,
         bounds: Any = None,

@@ -245,7 +245,7 @@ class PrivateSearch(PrivateEstimator):
         estimator: Any,
         candidates: Any,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         delta: Any = None,
         budget: Any = None,
         mean_runs: Any = None,
@@ -264,8 +264,9 @@ class PrivateSearch(PrivateEstimator):
         """The estimator, or an error about it."""
         if not isinstance(self.estimator, PrivateClassifier | PrivateRegressor):
             raise WrongType("a search is over a private classifier or regressor of tacit.learn", name="estimator")
-        if self.estimator.budget is not None or self.estimator.delta is not None:
-            raise InvalidInput("the search pays; leave budget= and delta= of its estimator out", name="budget")
+        for name in ("budget", "epsilon", "delta"):
+            if getattr(self.estimator, name) is not None:
+                raise InvalidInput(f"the search pays; leave {name}= of its estimator out", name=name)
         return self.estimator
 
     @property
@@ -284,7 +285,8 @@ class PrivateSearch(PrivateEstimator):
         candidates = self._listed_candidates()
         mean = float(positive("mean_runs", 2 * len(candidates) if self.mean_runs is None else self.mean_runs))
         share = Fraction(inside_unit_interval("score_share", self.score_share))
-        shares = RunShares.of(self.epsilon, delta, share, stop_for(mean))
+        options = self._with_cost(options)
+        shares = RunShares.of(options.pop("epsilon", None), delta, share, stop_for(mean))
         models = [clone(self.estimator).set_params(**one) for one in candidates]
         prepared = [model._prepare(columns, target, {**options, **shares.fit}, 0.0) for model in models]
         relation = prepared[0].budget.cap.relation

@@ -241,7 +241,7 @@ class DecisionTreeClassifier(_TreeClassifier):
     def __init__(
         self,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         delta: Any = None,
         budget: Any = None,
         bounds: Any = None,
@@ -277,7 +277,7 @@ class RandomForestClassifier(_TreeClassifier):
     def __init__(
         self,
         *,
-        epsilon: Any = 1.0,
+        epsilon: Any = None,
         delta: Any = None,
         budget: Any = None,
         bounds: Any = None,

@@ -30,7 +30,7 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tacit import pipeline
-from tacit.learn.estimators.base import WrongFeatures
+from tacit.learn.estimators.frames import WrongFeatures
 from tacit.learn.randomized.labels import Floats, LabelPlan, RandomizedLabels, plan_labels
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.pipeline import Quote

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.accounting.conversions import Cost
-from tacit.learn.estimators.base import columns_of
+from tacit.learn.estimators.frames import columns_of
 from tacit.learn.estimators.model_plan import Features, Floats, unit_of
 from tacit.learn.randomized.reports import Owners, ReportPlan, require_replace_one_budget
 from tacit.ledger import Budget, Permit

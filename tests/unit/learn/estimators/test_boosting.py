@@ -165,5 +165,5 @@ def test_rows_whose_label_is_not_listed_add_nothing(monkeypatch: pytest.MonkeyPa
 def test_bad_arguments_charge_nothing(stated: dict[str, Any], words: str) -> None:
     budget = tacit.Budget(2.0)
     with pytest.raises(tacit.TacitError, match=words):
-        HistGradientBoostingClassifier(**{"budget": budget, **STATED, **stated}).fit(*made(50))
+        HistGradientBoostingClassifier(**{"epsilon": 1.0, "budget": budget, **STATED, **stated}).fit(*made(50))
     assert budget.spent().epsilon == 0

@@ -11,7 +11,7 @@ import pytest
 from tacit import learn
 from tacit.privacy.errors import InvalidInput
 
-GOOD: Any = learn.KMeans(2, bounds=(0, 1)).fit(np.random.default_rng(0).random((50, 1))).to_document()
+GOOD: Any = learn.KMeans(2, epsilon=1.0, bounds=(0, 1)).fit(np.random.default_rng(0).random((50, 1))).to_document()
 
 
 def nested(depth: int) -> Any:

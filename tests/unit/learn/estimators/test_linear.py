@@ -215,7 +215,7 @@ def test_more_encoded_columns_than_can_be_decomposed_are_refused_before_the_char
     budget = tacit.Budget(1.0)
     rows = {"place": ["p0", "p1"] * 20}
     model = LinearRegression(
-        budget=budget, categories={"place": [f"p{one}" for one in range(1024)]}, target_bounds=(0, 1)
+        epsilon=1.0, budget=budget, categories={"place": [f"p{one}" for one in range(1024)]}, target_bounds=(0, 1)
     )
     with pytest.raises(TooWide, match="1,025"):
         model.fit(rows, [0.5] * 40)

@@ -188,5 +188,7 @@ def test_bad_arguments_charge_nothing(name: str) -> None:
     budget = tacit.Budget(2.0, 1e-5)
     stated, words = WRONG[name]
     with pytest.raises(tacit.TacitError, match=words):
-        LogisticRegression(**{"budget": budget, "classes": ["a", "b"], **STATED, **stated}).fit(frame, labels)
+        LogisticRegression(**{"epsilon": 1.0, "budget": budget, "classes": ["a", "b"], **STATED, **stated}).fit(
+            frame, labels
+        )
     assert budget.spent().epsilon == 0

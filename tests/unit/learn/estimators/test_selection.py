@@ -115,7 +115,7 @@ def test_a_run_that_costs_more_than_its_part_is_noticed_before_the_charge(monkey
 
     monkeypatch.setattr(PrivateEstimator, "_prepare", twice)
     with pytest.raises(AssertionError, match="its part"):
-        PrivateSearch(DecisionTreeClassifier(**TREE), {"max_depth": [1]}, budget=budget).fit(*made(50))
+        PrivateSearch(DecisionTreeClassifier(**TREE), {"max_depth": [1]}, epsilon=1.0, budget=budget).fit(*made(50))
     assert budget.spent().epsilon == 0
 
 
@@ -155,7 +155,7 @@ def test_the_score_of_one_row_is_between_0_and_1() -> None:
     """Also of targets beyond their bounds, and of rows that no class or category holds."""
     estimator = LinearRegression(bounds=(0, 1), target_bounds=(0, 4))
     x, y = np.array([[0.0], [1.0], [9.0]]), np.array([1e9, -1e9, 2.0])
-    plan = PrivateSearch(estimator, [{}]).prepare(x, y).plan
+    plan = PrivateSearch(estimator, [{}], epsilon=1.0).prepare(x, y).plan
     assert isinstance(plan, BestOfRuns)
     for place in range(3):
         rows = ArrayRows(*read_arrays({"x0": x[place], "target": y[place : place + 1]}))
@@ -214,6 +214,8 @@ def test_a_table_is_searched_and_the_best_model_kept(tmp_path: Path) -> None:
         ({"candidates": []}, "at least one"),
         ({"candidates": 3}, "mapping"),
         ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": None}, "state what the fit costs"),
+        ({"estimator": DecisionTreeClassifier(epsilon=2.0, **TREE)}, "search pays; leave epsilon="),
         ({"score_share": 1.5}, "score_share"),
         ({"mean_runs": 10**9}, "expected runs"),
         ({"delta": 2.0}, "delta"),
@@ -227,7 +229,8 @@ def test_a_table_is_searched_and_the_best_model_kept(tmp_path: Path) -> None:
 )
 def test_bad_arguments_charge_nothing(stated: dict[str, Any], words: str) -> None:
     budget = tacit.Budget(2.0)
-    asked: Any = {"estimator": DecisionTreeClassifier(**TREE), "candidates": {"max_depth": [1]}, "budget": budget}
+    tree, candidates = DecisionTreeClassifier(**TREE), {"max_depth": [1]}
+    asked: Any = {"estimator": tree, "candidates": candidates, "epsilon": 1.0, "budget": budget}
     with pytest.raises(tacit.TacitError, match=words):
         PrivateSearch(**{**asked, **stated}).fit(*made(50))
     assert budget.spent().epsilon == 0

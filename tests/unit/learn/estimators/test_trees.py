@@ -144,5 +144,5 @@ def test_a_unit_moves_a_table_by_its_counted_rows_and_uncounted_ones_are_noticed
 def test_bad_arguments_charge_nothing(stated: dict[str, Any], words: str) -> None:
     budget = tacit.Budget(2.0)
     with pytest.raises(tacit.TacitError, match=words):
-        DecisionTreeClassifier(**{"budget": budget, **STATED, **stated}).fit(*made(50))
+        DecisionTreeClassifier(**{"epsilon": 1.0, "budget": budget, **STATED, **stated}).fit(*made(50))
     assert budget.spent().epsilon == 0

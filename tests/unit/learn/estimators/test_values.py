@@ -66,7 +66,7 @@ def test_bins_of_equal_numbers_and_of_equal_width() -> None:
     for mine, its in zip(ours.bin_edges_, theirs.bin_edges_, strict=True):
         assert mine[1:-1] == pytest.approx(its[1:-1], abs=0.03)
     assert (ours.transform(NUMBERS) == theirs.transform(NUMBERS)).mean() > 0.99
-    even = learn.KBinsDiscretizer(4, bounds=BOUNDS, strategy="uniform").fit(NUMBERS)
+    even = learn.KBinsDiscretizer(4, epsilon=1.0, bounds=BOUNDS, strategy="uniform").fit(NUMBERS)
     assert even.bin_edges_[0].tolist() == [-5, -2.5, 0, 2.5, 5]
     assert even.cost.epsilon == 0
     assert even.transform(NUMBERS).sum(axis=1).tolist() == [2] * len(NUMBERS)
@@ -80,7 +80,7 @@ def test_kernel_density() -> None:
     drawn = ours.sample(2000, random_state=1)
     assert drawn.mean() == pytest.approx(column.to_numpy().mean(), abs=0.2)
     with pytest.raises(TooWide):
-        learn.KernelDensity(bounds=BOUNDS, bins=1000).fit(NUMBERS)
+        learn.KernelDensity(epsilon=1.0, bounds=BOUNDS, bins=1000).fit(NUMBERS)
 
 
 def test_clusters() -> None:
@@ -98,4 +98,4 @@ def test_clusters() -> None:
 @pytest.mark.parametrize("name", ["StandardScaler", "PCA", "KBinsDiscretizer", "KernelDensity", "KMeans"])
 def test_texts_are_no_numbers(name: str) -> None:
     with pytest.raises((WrongKind, NotBounded)):
-        getattr(learn, name)(bounds=BOUNDS).fit(ROWS)
+        getattr(learn, name)(epsilon=1.0, bounds=BOUNDS).fit(ROWS)
