@@ -280,6 +280,10 @@ class Previewed(Protocol):
         """The remaining budget of each data set."""
 
     @property
+    def leaves(self) -> Mapping[str, Cost]:
+        """What would be left of each data set's budget afterwards."""
+
+    @property
     def fits(self) -> bool:
         """Whether the cost fits into the budgets."""
 
@@ -289,12 +293,24 @@ class Previewed(Protocol):
 
 
 def confirm_cost(screen: Screen, preview: Previewed) -> None:
-    """Ask for confirmation of a cost above half of the remaining budget; raise UsageError without a terminal."""
-    large = [(name, left) for name, left in preview.remaining.items() if preview.epsilon > SHARE * left.epsilon]
+    """Ask for confirmation of what takes more than half of a remaining budget; raise UsageError without a terminal."""
+    large = [
+        (name, left)
+        for name, left in preview.remaining.items()
+        if max(preview.epsilon, left.epsilon - preview.leaves[name].epsilon) > SHARE * left.epsilon
+    ]
     if not large or not preview.fits:
         return
     name, left = large[0]
-    confirm_sentence(screen, cost_sentence(preview.epsilon, left, name, preview.analyst))
+    sentence = cost_sentence(preview.epsilon, left, name, preview.analyst)
+    if takes_more(preview.epsilon, left, after := preview.leaves[name]):
+        sentence += f" and leaves ε {left_over(after.epsilon)}, as it uses up the delta of the budget"
+    confirm_sentence(screen, sentence)
+
+
+def takes_more(epsilon: float, left: Cost, after: Cost) -> bool:
+    """Return whether a release leaves a budget with less than its epsilon explains."""
+    return after.epsilon < (left.epsilon - epsilon) * (1 - 1e-6)
 
 
 def cost_sentence(epsilon: float, left: Cost, dataset: str, analyst: str | None) -> str:

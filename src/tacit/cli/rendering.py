@@ -7,6 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from tacit.cli.app import with_options
+from tacit.cli.options import takes_more
 from tacit.cli.output import Fact, Screen
 from tacit.privacy.figures import at_most, grouped, in_one_cell, left_over
 
@@ -143,7 +144,25 @@ def counted_text(release: ReleasedRows, lines: Iterable[Line]) -> str:
 def budget_facts(preview: Quote) -> list[Fact]:
     """Return the remaining budgets of a preview, and why the cost does not fit if it does not."""
     remaining = remaining_facts(preview.remaining, preview.analyst)
+    remaining += [
+        Fact("leaves", f"ε {left_over(after.epsilon)} on {name}: it uses up the delta of the budget", True)
+        for name, after in preview.leaves.items()
+        if takes_more(preview.epsilon, preview.remaining[name], after)
+    ]
     return remaining if preview.fits else [*remaining, Fact("over budget", with_options(preview.refusal), True)]
+
+
+def quote_object(quote: Quote) -> dict[str, Any]:
+    """Return the cost of a preview, and the budgets before and after it, for JSON."""
+    return {
+        "cost": cost_object(quote),
+        "is_released": quote.is_released,
+        "fits": quote.fits,
+        "refusal": quote.refusal,
+        "remaining": {name: cost_object(cost) for name, cost in quote.remaining.items()},
+        "leaves": {name: cost_object(cost) for name, cost in quote.leaves.items()},
+        "analyst": quote.analyst,
+    }
 
 
 def remaining_facts(remaining: Mapping[str, Cost], analyst: str | None = None) -> list[Fact]:

@@ -246,17 +246,7 @@ def _show_preview(screen: Screen, preview: StatisticPreview | RemotePreview) -> 
 
     lines = [one if isinstance(one, str) else one.text for one in preview.lines]
     if screen.as_json:
-        screen.show_object(
-            {
-                "cost": rendering.cost_object(preview),
-                "is_released": preview.is_released,
-                "fits": preview.fits,
-                "refusal": preview.refusal,
-                "remaining": {name: rendering.cost_object(cost) for name, cost in preview.remaining.items()},
-                "analyst": preview.analyst,
-                "explained": lines,
-            }
-        )
+        screen.show_object({**rendering.quote_object(preview), "explained": lines})
         return
     facts = [Fact("cost", rendering.cost_text(preview), True), *rendering.budget_facts(preview)]
     facts += [Fact("plan", line) for line in lines]

@@ -71,6 +71,7 @@ class RemotePreview(Preview):
             *(cost.epsilon, cost.delta, cost.rho),
             is_released=response.is_released,
             remaining=costs_of(response.remaining),
+            leaves=costs_of(response.leaves),
             analyst=response.analyst,
             refusal=response.refusal,
             widths=response.widths,

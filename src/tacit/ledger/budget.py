@@ -35,6 +35,7 @@ from tacit.accounting.meaning import delta_warning
 from tacit.ledger.accounts import FAILURES, Measured
 from tacit.ledger.amounts import (
     Amounts,
+    add_amounts,
     add_charge,
     ceil_float,
     ceil_units,
@@ -240,10 +241,14 @@ class Budget:
         filter_, totals = self._read()
         return filter_.spent(totals)
 
-    def remaining(self) -> Cost:
-        """Return the greatest pure epsilon that would be admitted now, and the delta and rho that are left."""
+    def remaining(self, after: Event | None = None) -> Cost:
+        """Return the greatest pure epsilon that would be admitted now, and the delta and rho that are left.
+
+        With `after`, once that event were charged: epsilon falls by more than the event's own where its delta uses up
+        what the plain sum has for deltas.
+        """
         filter_, totals = self._read()
-        return filter_.remaining(totals)
+        return left_of(filter_, totals, after)
 
     def preview(self, event: Event) -> Cost:
         """Return what `charge` would charge, and spend nothing."""
@@ -412,6 +417,11 @@ def measure(event: object) -> Measured:
     if not isinstance(event, Event):
         raise WrongType(f"only an event can be charged, not {describe_non_event(event)}", name="event", value=event)
     return Measured(canonical_event(event))
+
+
+def left_of(filter: Filter, totals: Amounts, after: Event | None) -> Cost:
+    """Return what a filter still admits with these totals, or once an event were charged too."""
+    return filter.remaining(totals if after is None else add_amounts(totals, filter.price(measure(after))))
 
 
 def refusal_for(

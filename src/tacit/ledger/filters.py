@@ -161,30 +161,36 @@ class Filter:
         return Cost(epsilon, delta, self._rho_spent(totals, epsilon))
 
     def remaining(self, totals: Amounts) -> Cost:
-        """Return the greatest pure epsilon, up to the cap's, that is still admitted, and the delta and rho left."""
-        epsilon = self._epsilon_left(totals)
-        return Cost(epsilon, self._delta_left(totals), self._rho_left(totals, epsilon))
+        """Return the greatest pure epsilon, up to the cap's, that is still admitted, and the rho left.
 
-    def _epsilon_left(self, totals: Amounts) -> float:
-        """Return what the sum has left, or more if another account admits it.
-
-        The widening of caps is not counted as left, but it makes the nearest float fit: 1 - 0.1 is shown as 0.9.
+        The delta is what the same account has left for events that state one.
         """
-        left = 0.0
-        if (total := totals[0]) is not None and self.accounts[0].holds(total):
-            left = nearest_float(max(floor_units(Fraction(self.cap.epsilon)) - total[0], 0))
+        summed = self._sum_left(totals)
 
         def others_admit(epsilon: float) -> bool:
             amounts = self.price(Measured(Pure(epsilon, under=self.cap.relation)))
             return any(map(_holds_with, self.accounts[1:], totals[1:], amounts[1:]))
 
-        return _greatest(left, self.cap.epsilon, others_admit)
+        epsilon = _greatest(summed, self.cap.epsilon, others_admit)
+        is_of_sum = epsilon == summed and self.accounts[0].holds(totals[0])
+        delta = self._delta_left(*((self.accounts[0], totals[0]) if is_of_sum else (self.accounts[-1], totals[-1])))
+        return Cost(epsilon, delta, self._rho_left(totals, epsilon))
 
-    def _delta_left(self, totals: Amounts) -> float:
+    def _sum_left(self, totals: Amounts) -> float:
+        """Return the epsilon that the sum has left.
+
+        The widening of caps is not counted as left, but it makes the nearest float fit: 1 - 0.1 is shown as 0.9.
+        """
+        if (total := totals[0]) is None or not self.accounts[0].holds(total):
+            return 0.0
+        return nearest_float(max(floor_units(Fraction(self.cap.epsilon)) - total[0], 0))
+
+    def _delta_left(self, account: Account, total: Amount) -> float:
+        """Return what an account has left of its share of delta; those of one measure have none."""
+        if total is None or len(total) < 2 or not account.holds(total):
+            return 0.0
         share = floor_units(DELTA_SHARE * Fraction(self.cap.delta))
-        accounts = zip(self.accounts, totals, strict=True)
-        left = [share - total[1] for account, total in accounts if total and len(total) > 1 and account.holds(total)]
-        return nearest_float(max([0, *left]))  # fits, as in `_epsilon_left`
+        return nearest_float(max(share - total[1], 0))  # fits, as in `_sum_left`
 
     def _rho_left(self, totals: Amounts, epsilon: float) -> float:
         if self.cap.filter == "pure":

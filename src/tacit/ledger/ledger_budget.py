@@ -14,7 +14,7 @@ from tacit.accounting.conversions import Cost
 from tacit.ledger.accounts import Measured
 from tacit.ledger.amounts import Amounts
 from tacit.ledger.answer_storage import StorageQuota
-from tacit.ledger.budget import Budget, Report, Tally
+from tacit.ledger.budget import Budget, Report, Tally, left_of
 from tacit.ledger.filters import Filter, filter_of
 from tacit.ledger.journal import Record
 from tacit.ledger.permits import Permit, Scope
@@ -38,10 +38,10 @@ class LedgerBudget(Budget):
     def name(self) -> str:
         return str(self.scope)
 
-    def remaining(self) -> Cost:
-        """Return what would be admitted now, by this cap and by the data set's."""
+    def remaining(self, after: Event | None = None) -> Cost:
+        """Return what would be admitted now, or once an event were charged, by this cap and by the data set's."""
         _, (here, whole) = self._ledger.rows_of(self.scope, Scope(self.scope.dataset))
-        return _remaining(here, whole)
+        return _remaining(here, whole, after)
 
     def report(self) -> Report:
         """Return a report of what was admitted so far, read in one snapshot."""
@@ -155,12 +155,12 @@ class LedgerBudget(Budget):
         return tally_of(self._ledger.history(), self.scope, self.cap.relation)
 
 
-def _remaining(here: ScopeRow, whole: ScopeRow) -> Cost:
+def _remaining(here: ScopeRow, whole: ScopeRow, after: Event | None = None) -> Cost:
     """Return what is left of a scope's cap, limited by what is left of its data set's."""
-    left = filter_of(here.cap).remaining(here.totals)
+    left = left_of(filter_of(here.cap), here.totals, after)
     if here.scope == whole.scope or not whole.is_enforced:
         return left
-    most = filter_of(whole.cap).remaining(whole.totals)
+    most = left_of(filter_of(whole.cap), whole.totals, after)
     return Cost(min(left.epsilon, most.epsilon), min(left.delta, most.delta), min(left.rho, most.rho))
 
 

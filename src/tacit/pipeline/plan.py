@@ -162,6 +162,8 @@ class Quote(Cost):
     """Whether the same answer was released before, so that it costs nothing."""
     remaining: Mapping[str, Cost] = field(default_factory=dict)
     """What is left of each budget that would be charged, by the name of its data set."""
+    leaves: Mapping[str, Cost] = field(default_factory=dict)
+    """What would be left of each of them afterwards: less by more than the cost where deltas are used up."""
     refusal: str = ""
     """Why it would be refused for lack of budget, with what is left and what would fit; empty if it fits."""
     analyst: str | None = None

@@ -135,8 +135,10 @@ def preview(plan: ReleasePlan[T], budget: Budget) -> Quote:
     else:
         refusal = suspension(budget) or budget.refusal(plan.event)
     remaining = {budget.dataset: budget.remaining()}
+    is_charged = not is_released and refusal is None
+    leaves = {budget.dataset: budget.remaining(plan.event)} if is_charged else remaining
     why = "" if refusal is None else refusal.message
-    return Quote(cost.epsilon, cost.delta, cost.rho, is_released, remaining, why, budget.payer)
+    return Quote(cost.epsilon, cost.delta, cost.rho, is_released, remaining, leaves, why, budget.payer)
 
 
 def begin(plan: _Chargeable, budget: Budget, options: ReleaseOptions, *, refundable: bool = False) -> Permit:

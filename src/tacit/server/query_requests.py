@@ -182,6 +182,7 @@ def statistic_preview(prepared: PreparedStatistic) -> PreviewResponse:
         is_released=found.is_released,
         lines=[PlanLine(label="plan", text=line) for line in found.lines],
         remaining=cost_responses(found.remaining),
+        leaves=cost_responses(found.leaves),
         analyst=found.analyst,
         fits=found.fits,
         refusal=found.refusal,

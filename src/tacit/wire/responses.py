@@ -116,6 +116,8 @@ class PreviewResponse(ResponseModel):
     is_released: bool
     lines: list[PlanLine]
     remaining: dict[str, CostResponse]
+    leaves: dict[str, CostResponse]
+    """What would be left of each budget afterwards."""
     analyst: str | None = None
     """Whose cap `remaining` takes into account; null if only the budget of the data set is charged."""
     fits: bool

@@ -119,16 +119,29 @@ def test_the_rho_that_is_said_to_remain_is_admitted_and_the_account_of_rho_holds
 
 
 @given(budgets, st.lists(charges, max_size=6))
-def test_the_delta_that_is_said_to_remain_is_admitted_and_a_little_more_is_not(
+def test_the_epsilon_and_delta_that_are_said_to_remain_are_admitted_together_and_a_little_more_delta_is_not(
     settings_: dict[str, Any], several: list[Event]
 ) -> None:
     budget = Budget(**settings_)
     charge_while_admitted(budget, several)
-    left = budget.remaining().delta
+    left = budget.remaining()
     with pytest.raises(BudgetExceeded):
-        budget.charge(events.Approximate(0, left * HAIR + 1e-9 * (budget.cap.delta or 1)))
-    if left > 0:
-        budget.charge(events.Approximate(0, left))
+        budget.charge(events.Approximate(left.epsilon, left.delta * HAIR + 1e-9 * (budget.cap.delta or 1)))
+    if left.epsilon > 0:
+        budget.charge(events.Approximate(left.epsilon, left.delta))
+
+
+@given(budgets, st.lists(charges, max_size=6), charges)
+def test_what_a_charge_is_said_to_leave_is_left_afterwards(
+    settings_: dict[str, Any], several: list[Event], event: Event
+) -> None:
+    budget = Budget(**settings_)
+    charge_while_admitted(budget, several)
+    assume(budget.refusal(event) is None)
+    before, leaves = budget.remaining(), budget.remaining(after=event)
+    assert budget.remaining() == before
+    budget.charge(event)
+    assert budget.remaining() == leaves
 
 
 @given(budgets, charges)

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from tacit import Curator
 from tacit.cli.app import run
 from tacit.learn import from_document
+from tacit.privacy import events
 from tests.unit.cli.stats_commands import epsilon_spent
 from tests.unit.cli.terminal import Typist
 
@@ -91,6 +93,22 @@ def test_more_than_half_of_what_is_left_needs_a_confirmation(clinic: str, capsys
     assert epsilon_spent(capsys, clinic) == 0
     code, out, err = shown(capsys, f"{TRAIN} --epsilon 40 --folder {clinic} --yes")
     assert (code, "LinearRegression" in out, "remaining: ε" in err) == (0, True, True)
+
+
+def test_what_uses_up_the_delta_of_a_budget_needs_a_confirmation(clinic: str, capsys: Capture) -> None:
+    """The plain sum of epsilons ends with its delta, and what is left is then less by far more than the cost."""
+    with Curator(clinic) as curator:
+        budget = curator.budget("visits")
+        budget.charge(events.Approximate(1.0, budget.remaining().delta))
+        left = budget.remaining().epsilon
+    words = f"sql 'SELECT COUNT(*) AS n FROM visits' --rho 1e-4 --folder {clinic}"
+    code, _, err = shown(capsys, words)
+    assert (code, "and leaves ε" in err, "delta of the budget" in err) == (2, True, True)
+    code, out, err = shown(capsys, words.replace("sql", "preview", 1))
+    assert (code, "leaves" in out + err) == (0, True)
+    assert shown(capsys, f"{words} --yes")[0] == 0
+    with Curator(clinic) as curator:
+        assert curator.budget("visits").remaining().epsilon < left / 2
 
 
 def test_a_person_is_asked_on_a_terminal(clinic: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,7 @@ PREVIEW: Final[dict[str, Any]] = {
     "is_released": False,
     "lines": [{"label": "units", "text": "visits: a unit more or less"}],
     "remaining": {"visits": {"epsilon": 3.0, "delta": 1e-7, "rho": None}},
+    "leaves": {"visits": {"epsilon": 2.5, "delta": 1e-7, "rho": None}},
     "fits": True,
     "refusal": "",
     "more_like_this": 6,

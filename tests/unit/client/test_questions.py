@@ -141,7 +141,7 @@ def newer(document: Any) -> Any:
         return [newer(one) for one in document]
     if not isinstance(document, dict):
         return document
-    named = {"rows", "intervals", "widths", "remaining", "limits"}  # objects whose fields are not fixed
+    named = {"rows", "intervals", "widths", "remaining", "leaves", "limits"}  # objects whose fields are not fixed
     found = {name: one if name in named else newer(one) for name, one in document.items()}
     return {**found, "from_the_future": {"x": 1}}
 

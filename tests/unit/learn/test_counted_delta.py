@@ -41,6 +41,15 @@ def test_several_trainings_state_the_whole_delta_of_their_budget() -> None:
     assert budget.spent().delta <= 1e-6
 
 
+def test_many_fits_that_state_the_whole_delta_never_use_it_up() -> None:
+    """Once a delta did not fit, the sum of epsilons was left for good, and 4 of 5 epsilons were gone."""
+    budget = tacit.Budget(epsilon=5.0, delta=1e-5)
+    for count in range(1, 7):
+        model = learn.LinearRegression(epsilon=0.5, delta=3e-6, bounds=(-9, 9), target_bounds=(0, 1), budget=budget)
+        model.fit(ROWS, LABELS)
+        assert budget.remaining().epsilon == pytest.approx(5.0 - 0.5 * count)
+
+
 def test_an_estimator_and_a_student_state_the_whole_delta_of_their_budget() -> None:
     budget = tacit.Budget(epsilon=8.0, delta=1e-6)
     model = learn.LogisticRegression(epsilon=1.0, delta=1e-6, bounds=(-3, 3), classes=[0, 1], budget=budget)

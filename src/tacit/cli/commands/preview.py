@@ -49,13 +49,8 @@ def command(
     if screen.as_json:
         screen.show_object(
             {
-                "cost": rendering.cost_object(preview),
+                **rendering.quote_object(preview),
                 "widths": dict(preview.widths),
-                "is_released": preview.is_released,
-                "fits": preview.fits,
-                "refusal": preview.refusal,
-                "remaining": {name: rendering.cost_object(cost) for name, cost in preview.remaining.items()},
-                "analyst": preview.analyst,
                 "explained": [{"about": line.label, "text": line.text} for line in preview.lines],
             }
         )

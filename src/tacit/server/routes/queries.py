@@ -54,6 +54,7 @@ def _preview(caller: Caller, query: QueryRequest) -> PreviewResponse:
         is_released=found.is_released,
         lines=[PlanLine(label=line.label, text=line.text) for line in found.lines],
         remaining=cost_responses(found.remaining),
+        leaves=cost_responses(found.leaves),
         analyst=found.analyst,
         fits=found.fits,
         refusal=found.refusal,
