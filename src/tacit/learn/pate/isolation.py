@@ -3,16 +3,23 @@
 Promise: inside `isolated` the generators of `random`, numpy and torch start from secret seeds, and afterwards they are
 where they were before (`secret_seeds`). Without it, a teacher that draws more numbers, because its part has one unit
 more, would move the votes of all teachers after it where the caller has fixed a seed (torch starts with a fixed one).
+What numpy does about overflows, and the type, gradient mode and training switches of torch, are restored as well.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
 
 from tacit.learn.secret_seeds import SecretSeeds
 from tacit.mechanisms.randomness import SYSTEM
+
+TORCH_SETTINGS: Final = ("default_dtype", "num_threads", "deterministic_debug_mode", "float32_matmul_precision")
 
 
 @contextmanager
@@ -24,8 +31,24 @@ def isolated() -> Iterator[None]:
     seeds = SecretSeeds(SYSTEM)
     seeds.seed()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), np.errstate(), _torch_settings():
             warnings.simplefilter("ignore")
             yield
     finally:
         seeds.restore()
+
+
+@contextmanager
+def _torch_settings() -> Iterator[None]:
+    """Restore at the end what torch keeps for the whole process, if it was imported before."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    before = {name: getattr(torch, f"get_{name}")() for name in TORCH_SETTINGS}
+    try:
+        with torch.set_grad_enabled(torch.is_grad_enabled()):
+            yield
+    finally:
+        for name, value in before.items():
+            getattr(torch, f"set_{name}")(value)

@@ -4,10 +4,10 @@ Promise: every unit is in one part, drawn uniformly and independently of the dat
 own part and the public queries, and nothing else; whatever goes wrong with it becomes a constant vote. So one unit
 changes the votes of one teacher. Votes are private: they are kept in files that only their owner can read (mode 0600).
 
-Two ways from one teacher to the next are closed here (`isolation`, `ballots`): the generators of `random`, numpy and
-torch that a process shares are seeded anew for each teacher, and restored; and each teacher gets a copy of the queries,
-so that a model that changes its input (`StandardScaler(copy=False)`) changes no one else's. Other state that a function
-shares between its calls is the caller's responsibility.
+Two ways from one teacher to the next are closed here (`isolation`, `ballots`): what a process shares, such as the
+generators of `random`, numpy and torch, is set anew for each teacher, and restored; and each teacher gets a copy of the
+queries, so that a model that changes its input (`StandardScaler(copy=False)`) changes no one else's. Other state that a
+function shares between its calls is the caller's responsibility.
 
 A teacher is a scikit-learn classifier, which is cloned for each part, or a function `teacher(X, y)` that trains a model
 of any kind, for example in torch, and returns a function from queries to labels. It must be able to be pickled when
@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import marshal
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -42,6 +43,8 @@ Labels = NDArray[np.int64]
 Predictor = Callable[[Any], Any]
 
 REHEARSED_ROWS: Final = 64
+FAILURES: Final = (Exception, SystemExit)
+"""What one teacher may raise without an effect on others; an interruption ends the training, which can be continued."""
 _PARTS, _STATE = "parts.npy", "training.json"
 
 
@@ -93,7 +96,7 @@ def train_one(teacher: Any, x: Any, y: Labels) -> Predictor:
     try:
         with isolated():
             return fit_teacher(teacher, x, y)
-    except Exception:
+    except FAILURES:
         return partial(_constant, 0)
 
 
@@ -109,7 +112,7 @@ def ballots(predict: Predictor, classes: int, queries: Any) -> Labels:
             if found.shape != (len(queries),):
                 return _constant(0, queries)
             labels = found.astype(np.int64)
-    except Exception:
+    except FAILURES:
         return _constant(0, queries)
     return np.where((labels >= 0) & (labels < classes), labels, 0)
 
@@ -127,7 +130,7 @@ def rehearse(teacher: Any, classes: int, queries: Any) -> None:
         found = np.asarray(fit_teacher(teacher, np.array(some), made_up)(np.array(some)))
     except (WrongType, InvalidInput):
         raise
-    except Exception as error:
+    except FAILURES as error:
         raise InvalidInput(
             f"the teacher cannot be trained on public queries with made-up labels: {type(error).__name__}: {error}",
             name="teacher",
@@ -227,7 +230,21 @@ class Training:
 def _describe(teacher: Any) -> str:
     if hasattr(teacher, "get_params"):
         return f"{type(teacher).__qualname__} {sorted((key, repr(one)) for key, one in teacher.get_params().items())}"
-    return str(getattr(teacher, "__qualname__", type(teacher).__qualname__))
+    if isinstance(teacher, partial):
+        given = [*teacher.args, *teacher.keywords, *teacher.keywords.values()]
+        return f"partial {_describe(teacher.func)} {_plain(given)}"
+    code = getattr(teacher, "__code__", None)
+    name = str(getattr(teacher, "__qualname__", type(teacher).__qualname__))
+    if code is None:
+        return name
+    held = _plain(cell.cell_contents for cell in teacher.__closure__ or ())
+    written = hashlib.sha256(marshal.dumps(code, 2)).hexdigest()  # version 2 is the same in every process
+    return f"{name} {written} {_plain(teacher.__defaults__ or ())} {held}"
+
+
+def _plain(values: Iterable[Any]) -> list[str]:
+    """Return the numbers and texts among values; other objects look different in every process."""
+    return [repr(one) for one in values if isinstance(one, str | int | float | None)]
 
 
 def _train_job(teacher: Any, index: int, x: Any, y: Labels) -> tuple[int, Predictor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import stat
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,58 @@ def test_warnings_about_the_data_of_a_teacher_do_not_leave() -> None:
         warnings.simplefilter("error")
         votes = training(warning).votes(QUERIES, SeededSource(1))
     assert (votes == training(nearest_mean).votes(QUERIES, SeededSource(1))).all()
+
+
+def test_what_a_teacher_sets_for_the_process_does_not_reach_the_next() -> None:
+    torch = pytest.importorskip("torch")
+    seen = []
+
+    def settings() -> list[Any]:
+        return [np.geterr()["over"], torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()]
+
+    def setting(x: np.ndarray, y: np.ndarray) -> Any:
+        seen.append(settings())
+        np.seterr(over="raise"), torch.set_default_dtype(torch.float64), torch.set_grad_enabled(False)
+        torch.set_num_threads(3 - torch.get_num_threads())
+        return nearest_mean(x, y)
+
+    before = settings()
+    training(setting).votes(QUERIES, SeededSource(1))
+    assert settings() == before
+    assert seen == [before] * 10
+
+
+def test_a_teacher_that_exits_votes_for_one_class() -> None:
+    def exiting(x: np.ndarray, y: np.ndarray) -> Any:
+        raise SystemExit(len(x))
+
+    votes = training(exiting).votes(QUERIES, SeededSource(1))
+    assert votes.tolist() == [[10, 0]] * len(QUERIES)
+    with pytest.raises(InvalidInput, match="SystemExit"):
+        rehearse(exiting, 2, QUERIES)
+
+
+def test_an_interruption_ends_the_training(tmp_path: Path) -> None:
+    def interrupted(x: np.ndarray, y: np.ndarray) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        training(interrupted).votes(QUERIES, SeededSource(1), folder=tmp_path / "teachers")
+
+
+def test_a_folder_of_another_function_is_refused(tmp_path: Path) -> None:
+    def teacher(scale: float) -> Any:
+        def train(x: np.ndarray, y: np.ndarray) -> Any:
+            return nearest_mean(scale * x, y)
+
+        return train
+
+    first = training(teacher(1.0)).votes(QUERIES, SeededSource(1), folder=tmp_path / "teachers")
+    again = training(teacher(1.0)).votes(QUERIES, SeededSource(1), folder=tmp_path / "teachers")
+    assert (again == first).all()
+    for other in (teacher(2.0), lambda x, y: nearest_mean(x, y), nearest_mean, partial(nearest_mean)):
+        with pytest.raises(InvalidInput, match="other data"):
+            training(other).votes(QUERIES, SeededSource(1), folder=tmp_path / "teachers")
 
 
 def test_a_folder_keeps_votes_that_only_the_owner_can_read(tmp_path: Path) -> None:
