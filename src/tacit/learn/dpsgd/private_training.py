@@ -23,9 +23,9 @@ from tacit.learn.dpsgd.canaries import Canaries, noise_ratio
 from tacit.learn.dpsgd.cards import audit_words, card_of
 from tacit.learn.dpsgd.checkpoints import (
     Progress,
-    Settings,
     State,
     StateAnchor,
+    TrainingSettings,
     model_tensors,
     optimizer_parts,
     require_free,
@@ -58,7 +58,7 @@ class PrivateTraining:
         self,
         parts: TrainingParts,
         clipper: PerSampleClipper,
-        settings: Settings,
+        settings: TrainingSettings,
         budget: Budget | None,
         place: Path | None,
         every: int,
