@@ -29,7 +29,7 @@ from gallery.common import Exhibit, Row, command
 from tacit import accounting
 from tacit.learn import PATE, GNMax
 from tacit.learn.pate import bounds
-from tacit.learn.pate.teachers import Training
+from tacit.learn.pate.teachers import TeacherTraining
 from tacit.ledger import Budget
 from tacit.mechanisms.randomness import SYSTEM
 from tacit.report.rendering import ACCENT, COMPARISON, INK, Spec, dots, label, line, plot
@@ -49,7 +49,7 @@ def run(small: bool) -> Exhibit:
     counts, queries = ((10, 40), 60) if small else ((50, 100, 250), 100)
     curves = {count: _accuracies(data, count, queries, NOISES[1:4] if small else NOISES) for count in counts}
     asked, most = (100 if small else 640), counts[-1]
-    votes = Training(data.teacher, most, len(np.unique(data.private[1])), *data.private, _units(data)).votes(
+    votes = TeacherTraining(data.teacher, most, len(np.unique(data.private[1])), *data.private, _units(data)).votes(
         data.pool[0][:asked], SYSTEM
     )
     scale = most / 250

@@ -166,7 +166,7 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
             raise InvalidInput("classes must be at least two different labels", name="classes")
         return classes
 
-    def _training(self, x: Any, y: Any, units: Any) -> ensemble.Training:
+    def _training(self, x: Any, y: Any, units: Any) -> ensemble.TeacherTraining:
         """Check the private rows and return the training of the teachers."""
         rows, labels = _rows("X", x), np.asarray(y)
         if labels.shape != (len(rows),):
@@ -184,7 +184,7 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
                 name="teachers",
                 value=self.teachers,
             )
-        return ensemble.Training(self.teacher, self.teachers, len(classes), rows, index, owners, self.jobs)
+        return ensemble.TeacherTraining(self.teacher, self.teachers, len(classes), rows, index, owners, self.jobs)
 
     def _require_affordable(self, plan: PatePlan) -> None:
         """Raise BudgetExceeded before teachers are trained in vain."""
