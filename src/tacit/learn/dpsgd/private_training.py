@@ -88,7 +88,7 @@ class PrivateTraining:
 
     def start(self) -> Self:
         """Note the start of a training that was charged, and store its first state."""
-        self._parts.processes.hand_out(self._parts.parameters)
+        self._parts.processes.broadcast(self._parts.parameters)
         if self._settings.canaries and self._anchor is not None:
             self._canaries = Canaries.drawn(self._settings.canaries, self._source)
         if self._settings.average is not None:
@@ -215,14 +215,14 @@ class PrivateTraining:
         """
         self._ended_why = "a step failed or was interrupted after its noise was drawn"
         with interrupts_held():
-            sums = self._parts.processes.add_up(self._sums or self._no_sums())
+            sums = self._parts.processes.all_reduce(self._sums or self._no_sums())
             if self._anchor is not None:
                 released = self._noisy(sums)
                 self._change(released, extra)
                 self._store_if_due()
             else:
                 released = sums
-            self._parts.processes.hand_out(released)
+            self._parts.processes.broadcast(released)
             if self._anchor is None:
                 self._change(released, extra)
             self._sums, self._versions = {}, self._count_changes()
