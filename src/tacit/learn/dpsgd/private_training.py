@@ -99,7 +99,7 @@ class PrivateTraining:
         self._versions = self._count_changes()
         return self
 
-    def go_on(self, state: State) -> Self:
+    def restore(self, state: State) -> Self:
         """Continue from a state of a file: claim it for this process first."""
         self._progress = state.progress_after_lease
         per_pass = self._settings.schedule.steps_per_pass

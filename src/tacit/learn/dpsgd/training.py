@@ -322,7 +322,7 @@ def resume(
     load_optimizer(optimizer, scheduler, state.tensors, state.rest)
     clipper = PerSampleClipper(model, cast(Clipping, settings.clipping), rows_apart=settings.rows_apart)
     try:
-        return PrivateTraining(parts, clipper, settings, budget, place, every).go_on(state)
+        return PrivateTraining(parts, clipper, settings, budget, place, every).restore(state)
     except BaseException:
         clipper.close()
         raise
