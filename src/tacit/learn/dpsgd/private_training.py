@@ -60,11 +60,11 @@ class PrivateTraining:
         clipper: PerSampleClipper,
         settings: TrainingSettings,
         budget: Budget | None,
-        place: Path | None,
-        every: int,
+        checkpoint: Path | None,
+        checkpoint_every: int,
     ) -> None:
         self._parts, self._clipper, self._settings, self._budget = parts, clipper, settings, budget
-        self._place, self._every = place, every
+        self._checkpoint, self._checkpoint_every = checkpoint, checkpoint_every
         self._source = SYSTEM
         self._process = os.getpid()
         self._generator = SecretSeeds(self._source)
@@ -306,13 +306,13 @@ class PrivateTraining:
         return dict(zip(parameters, found, strict=True))
 
     def _store_if_due(self) -> None:
-        if self._place is not None and (self._progress.done % self._every == 0 or not self._steps_left):
+        if self._checkpoint is not None and (self._progress.done % self._checkpoint_every == 0 or not self._steps_left):
             self._store()
 
     def _store(self) -> None:
         """Store and note the state, if the training has a file."""
-        if self._place is not None:
-            self._write(self._place, lease=self._every - 1)
+        if self._checkpoint is not None:
+            self._write(self._checkpoint, lease=self._checkpoint_every - 1)
 
     def _write(self, place: Path, *, lease: int, is_noted: bool = True) -> None:
         assert self._anchor is not None
@@ -369,7 +369,7 @@ class PrivateTraining:
         self._require_live()
         place = Path(path)
         if self._anchor is not None:
-            if place != self._place:
+            if place != self._checkpoint:
                 require_free(place)
             self._write(place, lease=0, is_noted=bool(self._steps_left))
         if self._steps_left:
