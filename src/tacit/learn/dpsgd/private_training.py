@@ -44,8 +44,8 @@ from tacit.mechanisms.randomness import SYSTEM
 from tacit.privacy.errors import AlreadySettled, Exhausted, InvalidInput, WrongType
 from tacit.privacy.figures import at_most
 
-KEPT_BACK: Final = "tacit canaries"
-COUNTED: Final = "tacit count"
+CANARY_SUMS: Final = "tacit canaries"
+UNCLIPPED_COUNT: Final = "tacit count"
 """Names beside the parameters' in what a step releases: the directions of canaries, the count of adaptive clipping."""
 ROUNDING: Final = 1 + 2.0**-28
 """The factor on deviations: more than the rounding errors of computing them, and of a count of up to 2^24 units."""
@@ -200,7 +200,7 @@ class PrivateTraining:
             losses if views == 1 else losses / views, clip, units, is_precise=self._is_precise
         )
         if isinstance(self._settings.schedule.clip, AdaptiveClip):
-            sums[COUNTED] = ((norms <= clip).double() - 0.5).sum().reshape(1)
+            sums[UNCLIPPED_COUNT] = ((norms <= clip).double() - 0.5).sum().reshape(1)
         extra = self._public_gradients(public_loss) if chunk.is_last and public_loss is not None else {}
         self._pending = None  # before they are added: never twice
         for name, one in sums.items():
@@ -234,7 +234,7 @@ class PrivateTraining:
         """Return the sums of a batch without units."""
         sums = {name: torch.zeros_like(one) for name, one in self._parts.parameters.items()}
         if isinstance(self._settings.schedule.clip, AdaptiveClip):
-            sums[COUNTED] = torch.zeros(1, dtype=torch.float64)
+            sums[UNCLIPPED_COUNT] = torch.zeros(1, dtype=torch.float64)
         return sums
 
     def _noisy(self, sums: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -254,15 +254,15 @@ class PrivateTraining:
         sums = dict(sums)
         if isinstance(schedule.clip, AdaptiveClip):
             scale = deviation / schedule.clip.deviation(schedule.batch_size)
-            sums[COUNTED] = sums[COUNTED] * scale
+            sums[UNCLIPPED_COUNT] = sums[UNCLIPPED_COUNT] * scale
         if self._canaries is not None and self._sampled_canaries is not None:
-            sums[KEPT_BACK] = torch.from_numpy(self._canaries.means(self._sampled_canaries, schedule) * clip)
+            sums[CANARY_SUMS] = torch.from_numpy(self._canaries.means(self._sampled_canaries, schedule) * clip)
             self._canaries.samples[self._sampled_canaries] += 1
         sums = self._matrix.mixed(step, sums)
-        means = sums[KEPT_BACK] / clip if KEPT_BACK in sums else None
+        means = sums[CANARY_SUMS] / clip if CANARY_SUMS in sums else None
         noisy = self._noise.add(sums, deviation, sensitivity)  # whose memory is that of the sums
         if self._canaries is not None and means is not None:
-            shown = noisy.pop(KEPT_BACK)
+            shown = noisy.pop(CANARY_SUMS)
             groups = self._groups.numbers[self._parts.units.count :]
             squares = self._canaries.score(shown / clip, means, step, groups, schedule)
             self._progress = replace(
@@ -270,8 +270,8 @@ class PrivateTraining:
                 noise_squares=self._progress.noise_squares + squares,
                 noise_numbers=self._progress.noise_numbers + len(shown),
             )
-        if COUNTED in noisy:
-            noisy[COUNTED] = noisy[COUNTED] / scale
+        if UNCLIPPED_COUNT in noisy:
+            noisy[UNCLIPPED_COUNT] = noisy[UNCLIPPED_COUNT] / scale
         return self._matrix.separated(step, noisy)
 
     def _change(self, released: dict[str, Tensor], extra: dict[str, Tensor]) -> None:
@@ -292,7 +292,7 @@ class PrivateTraining:
                 self._averaged[name].lerp_(parameter.detach(), 1 - decay)
         clip = schedule.clip_at(self._progress.counted + 1)
         if isinstance(schedule.clip, AdaptiveClip):
-            share = released[COUNTED].item() / schedule.batch_size + 0.5
+            share = released[UNCLIPPED_COUNT].item() / schedule.batch_size + 0.5
             clip = schedule.clip.after(self._progress.clip, share)
         self._progress = replace(self._progress, done=done, clip=clip)
 
