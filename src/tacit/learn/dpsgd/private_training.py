@@ -258,7 +258,7 @@ class PrivateTraining:
         if self._canaries is not None and self._sampled_canaries is not None:
             sums[CANARY_SUMS] = torch.from_numpy(self._canaries.means(self._sampled_canaries, schedule) * clip)
             self._canaries.samples[self._sampled_canaries] += 1
-        sums = self._matrix.mixed(step, sums)
+        sums = self._matrix.encoded(step, sums)
         means = sums[CANARY_SUMS] / clip if CANARY_SUMS in sums else None
         noisy = self._noise.add(sums, deviation, sensitivity)  # whose memory is that of the sums
         if self._canaries is not None and means is not None:
@@ -272,7 +272,7 @@ class PrivateTraining:
             )
         if UNCLIPPED_COUNT in noisy:
             noisy[UNCLIPPED_COUNT] = noisy[UNCLIPPED_COUNT] / scale
-        return self._matrix.separated(step, noisy)
+        return self._matrix.decoded(step, noisy)
 
     def _change(self, released: dict[str, Tensor], extra: dict[str, Tensor]) -> None:
         """Change the weights by what a step released; post-processing."""
