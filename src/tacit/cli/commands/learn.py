@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -395,7 +395,8 @@ def predict(
 ) -> None:
     """Predict from the rows of a CSV file, and write one line for each.
 
-    ROWS is a file whose header names the features, or - for standard input; other columns are not read.
+    ROWS is a file whose header names the features, or - for standard input; other columns are not read. CSV and
+    Markdown are written while rows are read; a table and JSON when all of them have been.
 
     \b
       tacit learn predict 0f5c… new.csv > predictions.csv
@@ -404,22 +405,18 @@ def predict(
 
     with _open(folder, server) as models:
         found = models.get(model)
-        values: list[Any] = []
-        said = None
-        for part in _parts(rows, found):
-            said = found.predict(part, method)
-            values += said.values
-    if said is None:
-        from tacit.privacy.errors import EmptyInput
+        predictions = (found.predict(part, method) for part in _parts(rows, found))
+        if (first := next(predictions, None)) is None:
+            from tacit.privacy.errors import EmptyInput
 
-        raise EmptyInput(f"{rows} has no rows", name="rows")
-    names = said.names or [found.target if said.method == "predict" and found.target else said.method]
-    lines = values if said.names else [[one] for one in values]
-    if screen.as_json:
-        listed = [dict(zip(names, map(json_value, line), strict=True)) for line in lines]
-        screen.show_object({"model": found.id, "method": said.method, "rows": listed})
-        return
-    screen.show_records(names, [list(map(field, line)) for line in lines])
+            raise EmptyInput(f"{rows} has no rows", name="rows")
+        names = first.names or [found.target if first.method == "predict" and found.target else first.method]
+        lines = (line if first.names else [line] for one in chain([first], predictions) for line in one.values)
+        if screen.as_json:
+            listed = [dict(zip(names, map(json_value, line), strict=True)) for line in lines]
+            screen.show_object({"model": found.id, "method": first.method, "rows": listed})
+        else:
+            screen.show_records(names, (list(map(field, line)) for line in lines))
 
 
 def _parts(rows: Path, model: Model) -> Iterator[Mapping[str, list[Any]]]:
