@@ -26,7 +26,7 @@ from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, devia
 from tacit.learn.estimators.noises import Measurement, RoundNoises, RoundsPlan
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import mark_simulated
-from tacit.privacy.errors import TooLarge, TooWide
+from tacit.privacy.errors import TooWide
 from tacit.privacy.numbers import positive, whole
 from tacit.stats.preparation import StatisticInputs
 from tacit.stats.rows import ColumnSteps, Cut, Rows
@@ -204,9 +204,7 @@ class LogisticRegression(PrivateClassifier):
 
     def _plan(self, inputs: StatisticInputs, columns: ModelColumns) -> ModelPlan:
         features, target = self._features(inputs, columns, STEPS), self._class_cut(inputs, columns)
-        rounds = None if self.max_iter is None else whole("max_iter", self.max_iter)
-        if rounds is not None and rounds > ROUNDS_MAX:
-            raise TooLarge(f"max_iter must be at most {ROUNDS_MAX:,}", name="max_iter", value=rounds)
+        rounds = None if self.max_iter is None else whole("max_iter", self.max_iter, at_most=ROUNDS_MAX)
         clip = None if self.clip is None else float(positive("clip", self.clip))
         return NoisyDescent.of(features, target, inputs, rounds, clip)
 
