@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.learning import digits
+from bench.learning import digits, pate_reference
 from bench.learning.datasets import has_mnist
 from bench.learning.glyphs import Glyphs, glyph_teacher
 from bench.learning.pate import Split
@@ -28,8 +28,8 @@ from bench.learning.spreading import SpreadingStudent
 from gallery.common import Exhibit, Row, command
 from tacit import accounting
 from tacit.learn import PATE, GNMax
-from tacit.learn.pate import bounds
-from tacit.learn.pate.teachers import Training
+from tacit.learn.pate.bounds import gnmax_log_q
+from tacit.learn.pate.teachers import TeacherTraining
 from tacit.ledger import Budget
 from tacit.mechanisms.randomness import SYSTEM
 from tacit.report.rendering import ACCENT, COMPARISON, INK, Spec, dots, label, line, plot
@@ -49,7 +49,7 @@ def run(small: bool) -> Exhibit:
     counts, queries = ((10, 40), 60) if small else ((50, 100, 250), 100)
     curves = {count: _accuracies(data, count, queries, NOISES[1:4] if small else NOISES) for count in counts}
     asked, most = (100 if small else 640), counts[-1]
-    votes = Training(data.teacher, most, len(np.unique(data.private[1])), *data.private, _units(data)).votes(
+    votes = TeacherTraining(data.teacher, most, len(np.unique(data.private[1])), *data.private, _units(data)).votes(
         data.pool[0][:asked], SYSTEM
     )
     scale = most / 250
@@ -115,18 +115,18 @@ def _accuracies(data: Split, teachers: int, queries: int, noises: Sequence[int])
 
 def _costs(votes: NDArray[np.int64], threshold: float, scale: float) -> dict[str, float]:
     """Return the expected number of answers and the epsilons of selecting and answering; noise is scaled."""
-    sigma, test_sigma, orders = SIGMA * scale, TEST_SIGMA * scale, bounds.ORDERS
-    passing = bounds.log_probability_answered(votes.max(axis=1), threshold, test_sigma)
+    sigma, test_sigma, orders = SIGMA * scale, TEST_SIGMA * scale, pate_reference.ORDERS
+    passing = pate_reference.log_probability_answered(votes.max(axis=1), threshold, test_sigma)
     chance = np.exp(passing)[:, None]
-    test = bounds.threshold_renyi(passing, test_sigma, orders).sum(axis=0)
-    answer = (chance * bounds.gnmax_renyi(bounds.gnmax_log_q(votes, sigma), sigma, orders)).sum(axis=0)
+    test = pate_reference.threshold_renyi(passing, test_sigma, orders).sum(axis=0)
+    answer = (chance * pate_reference.gnmax_renyi(gnmax_log_q(votes, sigma), sigma, orders)).sum(axis=0)
     plain_test = len(votes) * orders / (2 * test_sigma**2)
     plain_answer = float(chance.sum()) * orders / sigma**2
     curves: dict[str, Any] = {
         "selecting": plain_test, "answering": plain_answer, "both": plain_test + plain_answer,
         "dependent selecting": test, "dependent answering": answer, "dependent": test + answer,
     }  # fmt: skip
-    found = {name: bounds.tight_epsilon(orders, curve, DELTA)[0] for name, curve in curves.items()}
+    found = {name: pate_reference.tight_epsilon(orders, curve, DELTA)[0] for name, curve in curves.items()}
     return {"answered": float(chance.sum()), "threshold": threshold, **found}
 
 

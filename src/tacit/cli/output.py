@@ -7,7 +7,6 @@ the format. rich is imported on use, because it loads slowly.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import sys
@@ -17,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import click
@@ -114,26 +114,25 @@ class Screen:
         self.console.print(table)
 
     def show_csv(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Write CSV (RFC 4180) with a header."""
-        lines = io.StringIO()
-        writer = csv.writer(lines, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
-        click.echo(lines.getvalue(), nl=False)
+        """Write CSV (RFC 4180) with a header, row by row as they come."""
+        try:
+            csv.writer(sys.stdout, lineterminator="\n").writerows(chain([columns], rows))
+        finally:
+            sys.stdout.flush()
 
     def show_markdown(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Write a table in GitHub's Markdown."""
-        for cells in (columns, ["---"] * len(columns), *rows):
+        for cells in chain([columns, ["---"] * len(columns)], rows):
             click.echo(f"| {' | '.join(one.replace('|', chr(92) + '|') for one in cells)} |")
 
-    def show_records(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Write rows as a table, CSV or Markdown, according to the format."""
+    def show_records(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Write rows as a table, CSV or Markdown, according to the format; a table when all of them are there."""
         if self.format == "csv":
             self.show_csv(columns, rows)
         elif self.format == "markdown":
             self.show_markdown(columns, rows)
         else:
-            self.show_table(columns, rows)
+            self.show_table(columns, list(rows))
 
     def show_list(
         self,

@@ -120,13 +120,15 @@ def level_of(value: object) -> float:
     return level
 
 
-def whole(name: str, value: object, *, at_least: int = 1) -> int:
-    """Return `value` as an int of at least `at_least`."""
+def whole(name: str, value: object, *, at_least: int = 1, at_most: int | None = None) -> int:
+    """Return `value` as an int between two limits."""
     number = exact(name, value)
     if number.denominator != 1:
         raise WrongType(f"{name} must be a whole number, not {_format(number)}", name=name, value=value)
     if number < at_least:
         raise OutOfRange(f"{name} must be at least {at_least}, and is {number}", name=name, value=value)
+    if at_most is not None and number > at_most:
+        raise TooLarge(f"{name} must be at most {at_most:,}", name=name, value=value)
     return int(number)
 
 

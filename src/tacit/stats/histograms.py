@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tacit.mechanisms.mechanism import Interval
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
-from tacit.privacy.errors import InvalidInput, TooLarge, TooWide
+from tacit.privacy.errors import InvalidInput, TooWide
 from tacit.privacy.events import Event
 from tacit.privacy.numbers import truth_value, whole
 from tacit.privacy.tables import Kind
@@ -210,7 +210,7 @@ def cdf(
     Up to 64 bins are counted directly, more of them in a tree (`count_tree`). Integers of a short range have a bin
     each. The intervals are those of single shares, not of the whole curve.
     """
-    count = _bins(bins)
+    count = whole("bins", bins, at_most=CELLS_MAX)
 
     def plan(inputs: StatisticInputs) -> StatisticPlan:
         limits, name = inputs.bounds("value", bounds), inputs.name("value")
@@ -233,15 +233,12 @@ def _cut(inputs: StatisticInputs, bins: int | None, edges: Any, bounds: Any, key
     if is_listed and bins is None and bounds is None:
         return inputs.cut("value", keys)
     return Partition.of(
-        name, kind, inputs.bounds("value", bounds), _bins(BINS if bins is None else bins), even=True
+        name,
+        kind,
+        inputs.bounds("value", bounds),
+        whole("bins", BINS if bins is None else bins, at_most=CELLS_MAX),
+        even=True,
     ).cut
-
-
-def _bins(bins: object) -> int:
-    count = whole("bins", bins)
-    if count > CELLS_MAX:
-        raise TooLarge(f"bins must be at most {CELLS_MAX:,}", name="bins", value=bins)
-    return count
 
 
 def _counts(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.learn.pate.teachers import Training
+from tacit.learn.pate.teachers import TeacherTraining
 from tacit.mechanisms.simulation import SeededSource
 
 RNG = np.random.default_rng(0)
@@ -31,7 +31,7 @@ def teacher(x: np.ndarray, y: np.ndarray) -> Any:
 
 
 def run(folder: Path | None) -> np.ndarray:
-    training = Training(teacher, 20, 2, X, Y, np.arange(200))
+    training = TeacherTraining(teacher, 20, 2, X, Y, np.arange(200))
     return training.votes(QUERIES, SeededSource(1), folder=folder)
 
 

@@ -180,6 +180,20 @@ def test_rows_that_cannot_be_read_are_one_sentence(clinic: str, new: Path, capsy
     assert "internal error" not in err
 
 
+@pytest.mark.parametrize("form", ["csv", "markdown"])
+def test_predictions_are_written_before_the_last_rows_are_read(
+    clinic: str, new: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    made = found(capsys, f"{TRAIN} --epsilon 1 --folder {clinic}")["model"]
+    whole = shown(capsys, f"learn predict {made} {new} --format {form} --folder {clinic}")[1]
+    monkeypatch.setattr("tacit.cli.commands.learn.ROWS_AT_ONCE", 2)
+    assert shown(capsys, f"learn predict {made} {new} --format {form} --folder {clinic}")[1] == whole
+    new.write_text(f"{NEW},\n", encoding="utf-8")
+    code, out, err = shown(capsys, f"learn predict {made} {new} --format {form} --folder {clinic}")
+    assert (code, "missing values" in err, len(err.splitlines())) == (2, True, 1)
+    assert out == "".join(whole.splitlines(keepends=True)[:-1])
+
+
 def test_a_file_is_never_overwritten(clinic: str, new: Path, capsys: Capture) -> None:
     made = found(capsys, f"{TRAIN} --epsilon 1 --folder {clinic}")["model"]
     code, _, err = shown(capsys, f"learn export {made} {new} --folder {clinic}")

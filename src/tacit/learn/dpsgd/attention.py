@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tacit.learn.dpsgd.layers import Formed, Gradients, Linear, Rows, Use
+from tacit.learn.dpsgd.layers import Formed, Gradients, Linear, RowGroups, Use
 from tacit.learn.dpsgd.recurrent import Note
 from tacit.privacy.errors import WrongType
 
@@ -26,7 +26,7 @@ class Sliced(Formed):
     weight: str = "in_proj_weight"
     biases: tuple[str, ...] = ("in_proj_bias",)
 
-    def gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
+    def gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Gradients:
         """Return the gradient of each whole parameter for each group, 0 outside of the slice."""
         formed = {}
         for role, part in Linear(self.weight, self.biases).gradients(use, grad, rows).items():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tacit.accounting import meaning
 from tacit.attack import Finding
-from tacit.learn.dpsgd.checkpoints import Progress, Settings
+from tacit.learn.dpsgd.checkpoints import Progress, TrainingSettings
 from tacit.learn.dpsgd.schedule import AdaptiveClip
 from tacit.mechanisms.randomness import SIMULATED
 from tacit.privacy.figures import grouped
 
 
-def card_of(settings: Settings, progress: Progress, audit: str | None) -> str:
+def card_of(settings: TrainingSettings, progress: Progress, audit: str | None) -> str:
     """Return the card of a training."""
     schedule = settings.schedule
     if schedule.steps_per_pass is None:
@@ -51,7 +51,9 @@ def card_of(settings: Settings, progress: Progress, audit: str | None) -> str:
     return " ".join([*sentences, *([SIMULATED] if settings.is_simulated else [])])
 
 
-def audit_words(settings: Settings, found: Finding, noise_ratio: tuple[float, float, float], faults: list[str]) -> str:
+def audit_words(
+    settings: TrainingSettings, found: Finding, noise_ratio: tuple[float, float, float], faults: list[str]
+) -> str:
     """Return what canaries showed."""
     measured, low, high = noise_ratio
     return (

@@ -46,7 +46,7 @@ _LENGTH_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TrainingSettings:
     """What is fixed for a training when it is charged."""
 
     schedule: Schedule
@@ -77,7 +77,7 @@ class Settings:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, record: Any) -> Settings:
+    def from_dict(cls, record: Any) -> TrainingSettings:
         """Return the settings of `to_dict`."""
         schedule = dict(record["schedule"])
         clip = schedule["clip"]
@@ -114,7 +114,7 @@ class Progress:
 class StateAnchor:
     """The notes of a training's states with its permit, and the file of the last one."""
 
-    def __init__(self, budget: Budget, settings: Settings) -> None:
+    def __init__(self, budget: Budget, settings: TrainingSettings) -> None:
         self._settings = settings
         self._anchor = StepAnchor(budget, settings.permit, settings.schedule.steps)
         self._digest, self._counted = start_digest(json.dumps(settings.to_dict(), sort_keys=True).encode()), 0
@@ -160,7 +160,7 @@ class StateAnchor:
 class State:
     """A state that was read from a file."""
 
-    settings: Settings
+    settings: TrainingSettings
     progress: Progress
     lease: int
     is_noted: bool
@@ -195,7 +195,7 @@ def read_state(path: Path) -> State:
         if header["kind"] != KIND:
             raise InvalidInput("the file is of another kind", name="path")
         return State(
-            Settings.from_dict(header["settings"]),
+            TrainingSettings.from_dict(header["settings"]),
             Progress(**header["progress"]),
             header["lease"],
             header["is_noted"],

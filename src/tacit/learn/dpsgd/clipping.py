@@ -43,7 +43,7 @@ from tacit.learn.dpsgd.layers import (
     Gradients,
     Linear,
     Normalization,
-    Rows,
+    RowGroups,
     Rule,
     Scratch,
     Use,
@@ -155,7 +155,7 @@ class PerSampleClipper:
             name: sums[name] if name in sums else torch.zeros_like(parameter) for parameter, name in self._names.items()
         }
 
-    def _combine(self, blocks: list[Block], rows: Rows, clip: float) -> tuple[Gradients, Tensor]:
+    def _combine(self, blocks: list[Block], rows: RowGroups, clip: float) -> tuple[Gradients, Tensor]:
         """Return the clipped sums over all blocks of parameters."""
         sums: Gradients = {}
         if not blocks:
@@ -300,7 +300,7 @@ class Block:
     uses: list[Use]
     grads: list[Tensor]
 
-    def norms(self, rows: Rows) -> tuple[Tensor, dict[Any, Tensor]]:
+    def norms(self, rows: RowGroups) -> tuple[Tensor, dict[Any, Tensor]]:
         """Return the squared norms of the groups' gradients, and those gradients that were formed on the way."""
         if len(self.uses) == 1:
             squares, formed = self.uses[0].rule.norms(self.uses[0], self.grads[0], rows)
@@ -312,7 +312,7 @@ class Block:
                 totals[parameter] = totals[parameter] + part if parameter in totals else part
         return sum_of([squared(part) for part in totals.values()]), totals
 
-    def sums(self, rows: Rows, factors: Tensor, formed: dict[Any, Tensor]) -> dict[nn.Parameter, Tensor]:
+    def sums(self, rows: RowGroups, factors: Tensor, formed: dict[Any, Tensor]) -> dict[nn.Parameter, Tensor]:
         """Return the sum over the groups of factor times gradient, for each parameter."""
         if len(self.uses) == 1:
             use = self.uses[0]
@@ -320,7 +320,7 @@ class Block:
             return {use.parameters[role]: part for role, part in sums.items()}
         return {parameter: weighted(factors, part, rows) for parameter, part in formed.items()}
 
-    def without(self, rows: Rows, bad: Tensor) -> Block:
+    def without(self, rows: RowGroups, bad: Tensor) -> Block:
         """Return the block with other rows in place of those of the groups `bad`, and gradients of 0 for them."""
         out = bad if rows.units is None else bad[rows.units]
         index = torch.where(out, int((~out).nonzero()[0]), torch.arange(len(out), device=out.device))
@@ -403,14 +403,14 @@ def _modules_with_parameters(model: nn.Module) -> list[nn.Module]:
     return modules
 
 
-def _rows_of(losses: Tensor, units: Tensor | None, scratch: Scratch, *, is_precise: bool) -> Rows:
+def _rows_of(losses: Tensor, units: Tensor | None, scratch: Scratch, *, is_precise: bool) -> RowGroups:
     """Return the groups of rows; one row for each unit is the same as none named."""
     if units is None:
-        return Rows(len(losses), None, is_precise, scratch)
+        return RowGroups(len(losses), None, is_precise, scratch)
     if units.shape != losses.shape or units.is_floating_point():
         raise WrongType("units has one whole number for each loss", name="units")
     distinct, numbers = torch.unique(units, return_inverse=True)
-    return Rows(len(distinct), numbers, is_precise, scratch)
+    return RowGroups(len(distinct), numbers, is_precise, scratch)
 
 
 def require_separate_samples(model: nn.Module) -> None:

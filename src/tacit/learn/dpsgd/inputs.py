@@ -15,7 +15,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, default_collate
 
 from tacit.learn.dpsgd.processes import Processes
-from tacit.learn.dpsgd.sampling import Rows, UnitRows, rows_of
+from tacit.learn.dpsgd.sampling import RowReader, UnitRows, rows_of
 from tacit.learn.dpsgd.schedule import Schedule
 from tacit.privacy.errors import EmptyInput, InvalidInput, WrongType
 
@@ -27,7 +27,7 @@ class TrainingParts:
     model: nn.Module
     optimizer: torch.optim.Optimizer
     scheduler: LRScheduler | None
-    rows: Rows
+    rows: RowReader
     units: UnitRows
     loader: Any
     processes: Processes

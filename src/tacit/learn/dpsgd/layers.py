@@ -2,7 +2,7 @@
 
 A `Use` is one call of a layer in a forward pass: the layer's parameters, what it read, and the place in the autograd
 graph where the gradient of its output arrives. A `Rule` computes from a use and that gradient, for each group of rows
-(`Rows`: a sample, or all rows of one unit):
+(`RowGroups`: a sample, or all rows of one unit):
 
     norms   the squared norms of the groups' gradients, and the gradients that had to be formed for them
     sums    the sum over the groups of factor times gradient
@@ -53,7 +53,7 @@ class Scratch:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowGroups:
     """Which group each row of a batch belongs to; without `units` each row is a group of its own."""
 
     count: int
@@ -87,15 +87,15 @@ class Use:
 class Rule(Protocol):
     """How a kind of layer turns input and output gradient into norms and sums."""
 
-    def gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
+    def gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Gradients:
         """Return the gradient of each parameter for each group."""
         ...
 
-    def norms(self, use: Use, grad: Tensor, rows: Rows) -> tuple[Tensor, Gradients]:
+    def norms(self, use: Use, grad: Tensor, rows: RowGroups) -> tuple[Tensor, Gradients]:
         """Return the squared norms of the groups' gradients, and those gradients that were formed on the way."""
         ...
 
-    def sums(self, use: Use, grad: Tensor, rows: Rows, factors: Tensor, formed: Gradients) -> Gradients:
+    def sums(self, use: Use, grad: Tensor, rows: RowGroups, factors: Tensor, formed: Gradients) -> Gradients:
         """Return the sum over the groups of factor times gradient, for each parameter."""
         ...
 
@@ -127,7 +127,7 @@ def not_below_spread(squares: Tensor, spread: Tensor) -> Tensor:
     return torch.maximum(squares + GRAM_ERROR * most, most / CANCELLATION**2)
 
 
-def summed(left: Tensor, right: Tensor, rows: Rows) -> Tensor:
+def summed(left: Tensor, right: Tensor, rows: RowGroups) -> Tensor:
     """Return left^T right over rows, a few at a time; in float64 where the rows ask for it."""
     is_single = right.dtype == torch.float32 and not rows.is_precise
     return _summed(left, right, TERMS, torch.float32 if is_single else torch.float64, rows.scratch)
@@ -151,7 +151,7 @@ def _summed(left: Tensor, right: Tensor, terms: int, dtype: torch.dtype, scratch
     return total
 
 
-def weighted(factors: Tensor, gradients: Tensor, rows: Rows) -> Tensor:
+def weighted(factors: Tensor, gradients: Tensor, rows: RowGroups) -> Tensor:
     """Return the sum over groups of factor times gradient."""
     flat = gradients.reshape(len(gradients), -1)
     return summed(factors.unsqueeze(1), flat, rows).view(gradients.shape[1:])
@@ -161,15 +161,15 @@ class Formed(ABC):
     """A rule that forms the gradient of every group; subclasses say how."""
 
     @abstractmethod
-    def gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
+    def gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Gradients:
         """Return the gradient of each parameter for each group."""
 
-    def norms(self, use: Use, grad: Tensor, rows: Rows) -> tuple[Tensor, Gradients]:
+    def norms(self, use: Use, grad: Tensor, rows: RowGroups) -> tuple[Tensor, Gradients]:
         """Return the squared norms of the groups' gradients, and the gradients."""
         formed = self.gradients(use, grad, rows)
         return sum_of([squared(part) for part in formed.values()]), formed
 
-    def sums(self, use: Use, grad: Tensor, rows: Rows, factors: Tensor, formed: Gradients) -> Gradients:
+    def sums(self, use: Use, grad: Tensor, rows: RowGroups, factors: Tensor, formed: Gradients) -> Gradients:
         """Return the sum over the groups of factor times gradient, for each parameter."""
         return {role: weighted(factors, part, rows) for role, part in formed.items()}
 
@@ -194,7 +194,7 @@ class Linear:
     weight: str = "weight"
     biases: tuple[str, ...] = ("bias",)
 
-    def gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
+    def gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Gradients:
         """Return the gradient of each parameter for each group."""
         formed = {}
         if self.weight in use.parameters:
@@ -202,7 +202,7 @@ class Linear:
             formed[self.weight] = rows.total(by_position.transpose(1, 2) @ value)
         return formed | self._bias_gradients(use, grad, rows)
 
-    def norms(self, use: Use, grad: Tensor, rows: Rows) -> tuple[Tensor, Gradients]:
+    def norms(self, use: Use, grad: Tensor, rows: RowGroups) -> tuple[Tensor, Gradients]:
         """Return the squared norms by the cheaper form."""
         if grad.dim() == 2:
             return self._vector_norms(use, grad, rows), {}
@@ -218,7 +218,7 @@ class Linear:
                 parts.append(squared(formed[self.weight]))
         return sum_of(parts), formed
 
-    def _vector_norms(self, use: Use, grad: Tensor, rows: Rows) -> Tensor:
+    def _vector_norms(self, use: Use, grad: Tensor, rows: RowGroups) -> Tensor:
         """Return the norms for one position a row: |g|^2 (|a|^2 + biases), or over pairs of rows of one unit."""
         biases = sum(role in use.parameters for role in self.biases)
         has_weight = self.weight in use.parameters
@@ -232,7 +232,7 @@ class Linear:
         pairs = ((grads @ grads.T) * inner).masked_fill_(~same, 0.0)  # not times 0: the row of another may be NaN
         return not_below_spread(rows.total(pairs.sum(1)), rows.total(lengths.sqrt()))
 
-    def sums(self, use: Use, grad: Tensor, rows: Rows, factors: Tensor, formed: Gradients) -> Gradients:
+    def sums(self, use: Use, grad: Tensor, rows: RowGroups, factors: Tensor, formed: Gradients) -> Gradients:
         """Return the weighted sums, from formed gradients where they exist, and by one product elsewhere."""
         sums = {role: weighted(factors, part, rows) for role, part in formed.items()}
         if sums.keys() == use.parameters.keys():
@@ -251,7 +251,7 @@ class Linear:
                 sums[role] = summed(flat, ones, rows).squeeze(1) if has_one_term else flat.sum(0, dtype=torch.float64)
         return sums
 
-    def _bias_gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
+    def _bias_gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Gradients:
         present = [role for role in self.biases if role in use.parameters]
         if not present:
             return {}
@@ -274,7 +274,7 @@ class Convolution:
 
     layer: nn.Module
 
-    def gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
+    def gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Gradients:
         """Return the gradient of each parameter for each group."""
         formed = self._bias_gradients(use, grad, rows)
         if "weight" in use.parameters:
@@ -282,7 +282,7 @@ class Convolution:
             formed["weight"] = turned.transpose(2, 3).reshape(rows.count, *use.parameters["weight"].shape)
         return formed
 
-    def norms(self, use: Use, grad: Tensor, rows: Rows) -> tuple[Tensor, Gradients]:
+    def norms(self, use: Use, grad: Tensor, rows: RowGroups) -> tuple[Tensor, Gradients]:
         """Return the squared norms by the cheaper form."""
         positions = math.prod(grad.shape[2:])
         weight = use.parameters.get("weight")
@@ -298,7 +298,7 @@ class Convolution:
         formed = self._bias_gradients(use, grad, rows)
         return sum_of([*(squared(part) for part in formed.values()), gram]), formed
 
-    def sums(self, use: Use, grad: Tensor, rows: Rows, factors: Tensor, formed: Gradients) -> Gradients:
+    def sums(self, use: Use, grad: Tensor, rows: RowGroups, factors: Tensor, formed: Gradients) -> Gradients:
         """Return the weighted sums, from formed gradients where they exist, and by one product elsewhere."""
         sums = {role: weighted(factors, part, rows) for role, part in formed.items()}
         if "weight" in sums:
@@ -321,7 +321,7 @@ class Convolution:
         groups = int(self.layer.groups)  # type: ignore[arg-type]
         return gram_is_cheaper(positions, weight[0].numel(), weight.shape[0] // groups)
 
-    def _turned_gradients(self, use: Use, grad: Tensor, rows: Rows) -> Tensor:
+    def _turned_gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Tensor:
         """Return the gradient of the weight for each row, as (rows, groups, channels * kernel, outputs).
 
         A few rows at a time, so that their patches stay in the cache.
@@ -339,7 +339,7 @@ class Convolution:
             torch.bmm(patches.view(-1, size, positions), turned, out=formed[part].flatten(0, 1))
         return formed
 
-    def _bias_gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
+    def _bias_gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Gradients:
         return {"bias": rows.total(grad.flatten(2).sum(2))} if "bias" in use.parameters else {}
 
     def _by_group(self, grad: Tensor) -> Tensor:
@@ -374,14 +374,14 @@ class Embedding:
 
     padding: int | None
 
-    def gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
+    def gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Gradients:
         """Return the gradient of the table for each group."""
         weight = use.parameters["weight"]
         keys, values = self._keys(use, grad, rows, len(weight))
         table = values.new_zeros(rows.count * len(weight), weight.shape[1]).index_add_(0, keys, values)
         return {"weight": table.view(rows.count, *weight.shape)}
 
-    def norms(self, use: Use, grad: Tensor, rows: Rows) -> tuple[Tensor, Gradients]:
+    def norms(self, use: Use, grad: Tensor, rows: RowGroups) -> tuple[Tensor, Gradients]:
         """Return the squared norms, and the sums over equal numbers within a group with their keys."""
         size = len(use.parameters["weight"])
         keys, values = self._keys(use, grad, rows, size)
@@ -391,13 +391,13 @@ class Embedding:
         norms = squares.new_zeros(rows.count).index_add_(0, distinct // size, squares)
         return norms, {"keys": distinct, "sums": sums}
 
-    def sums(self, use: Use, grad: Tensor, rows: Rows, factors: Tensor, formed: Gradients) -> Gradients:
+    def sums(self, use: Use, grad: Tensor, rows: RowGroups, factors: Tensor, formed: Gradients) -> Gradients:
         """Return the weighted sum, in float64: any number of groups may have the same number."""
         weight, keys = use.parameters["weight"], formed["keys"]
         values = formed["sums"] * factors[keys // len(weight)].unsqueeze(1)
         return {"weight": values.new_zeros(weight.shape).index_add_(0, keys % len(weight), values)}
 
-    def _keys(self, use: Use, grad: Tensor, rows: Rows, size: int) -> tuple[Tensor, Tensor]:
+    def _keys(self, use: Use, grad: Tensor, rows: RowGroups, size: int) -> tuple[Tensor, Tensor]:
         """Return group * size + number for each picked row, and its gradient; the padding row has gradient 0."""
         numbers = use.value.reshape(len(use.value), -1)
         group = torch.arange(len(numbers), device=numbers.device) if rows.units is None else rows.units
@@ -418,7 +418,7 @@ class Normalization(Formed):
     normalize: Callable[[Tensor], Tensor]
     trailing: int | None = None
 
-    def gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
+    def gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Gradients:
         """Return the gradient of each parameter for each group."""
         formed = {}
         if "weight" in use.parameters:
@@ -443,7 +443,7 @@ class Vectorised(Formed):
 
     module: nn.Module
 
-    def gradients(self, use: Use, grad: Tensor, rows: Rows) -> Gradients:
+    def gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Gradients:
         """Return the gradient of each parameter for each group."""
         arguments, keywords = use.value
         own = {role: parameter.detach() for role, parameter in use.parameters.items()}

@@ -30,7 +30,7 @@ after the noise, which is post-processing. With `exact_noise` a row is rounded t
 neighbours up to one step further apart in each of d numbers, sqrt(b d) steps in a block; `mechanisms.Gaussian` widens
 the noise of a call for sqrt(d) steps (rounded up to a whole number), and there are at least SENSITIVITY_STEPS_MIN
 sqrt(d) in its sensitivity: one that is greater by the share (sqrt(b) - 1) / (SENSITIVITY_STEPS_MIN - sqrt(b) + 1) has
-room for the other (sqrt(b) - 1) sqrt(d) steps. Both are in `mixing_error`, for either noise. Products that underflow
+room for the other (sqrt(b) - 1) sqrt(d) steps. Both are in `encoding_error`, for either noise. Products that underflow
 move a sum by less than 2^-900 of the clip, far below the margin by which deviations are rounded up
 (`private_training.ROUNDING`).
 
@@ -106,7 +106,7 @@ def _error(rest: NDArray[np.float64], steps: int) -> tuple[float, NDArray[np.flo
     return math.log(error) + math.log(norm), gradient / error + 2 * rest / norm
 
 
-def mixing_error(bands: int, units: int) -> float:
+def encoding_error(bands: int, units: int) -> float:
     """Return by what share the sensitivity of a row is widened, so that noise covers all rows of a block together."""
     if bands == 1:
         return 0.0
@@ -131,7 +131,7 @@ class MatrixNoise:
         self._sums: Tensors = {}
         self._past: deque[_Past] = deque(_read(tensors or {}), maxlen=len(c) - 1)
 
-    def mixed(self, step: int, sums: Tensors) -> Tensors:
+    def encoded(self, step: int, sums: Tensors) -> Tensors:
         """Return what step `step` adds noise to: its sums, and those of the steps before, with their coefficients."""
         if len(self._c) == 1:
             return sums
@@ -142,7 +142,7 @@ class MatrixNoise:
                 found[name].add_(one.double(), alpha=weight)
         return found
 
-    def separated(self, step: int, noisy: Tensors) -> Tensors:
+    def decoded(self, step: int, noisy: Tensors) -> Tensors:
         """Return the sums of a step with correlated noise, from what it released; post-processing."""
         if len(self._c) == 1:
             return noisy

@@ -23,9 +23,9 @@ from tacit.learn.dpsgd.canaries import Canaries, noise_ratio
 from tacit.learn.dpsgd.cards import audit_words, card_of
 from tacit.learn.dpsgd.checkpoints import (
     Progress,
-    Settings,
     State,
     StateAnchor,
+    TrainingSettings,
     model_tensors,
     optimizer_parts,
     require_free,
@@ -44,8 +44,8 @@ from tacit.mechanisms.randomness import SYSTEM
 from tacit.privacy.errors import AlreadySettled, Exhausted, InvalidInput, WrongType
 from tacit.privacy.figures import at_most
 
-KEPT_BACK: Final = "tacit canaries"
-COUNTED: Final = "tacit count"
+CANARY_SUMS: Final = "tacit canaries"
+UNCLIPPED_COUNT: Final = "tacit count"
 """Names beside the parameters' in what a step releases: the directions of canaries, the count of adaptive clipping."""
 ROUNDING: Final = 1 + 2.0**-28
 """The factor on deviations: more than the rounding errors of computing them, and of a count of up to 2^24 units."""
@@ -58,13 +58,13 @@ class PrivateTraining:
         self,
         parts: TrainingParts,
         clipper: PerSampleClipper,
-        settings: Settings,
+        settings: TrainingSettings,
         budget: Budget | None,
-        place: Path | None,
-        every: int,
+        checkpoint: Path | None,
+        checkpoint_every: int,
     ) -> None:
         self._parts, self._clipper, self._settings, self._budget = parts, clipper, settings, budget
-        self._place, self._every = place, every
+        self._checkpoint, self._checkpoint_every = checkpoint, checkpoint_every
         self._source = SYSTEM
         self._process = os.getpid()
         self._generator = SecretSeeds(self._source)
@@ -88,7 +88,7 @@ class PrivateTraining:
 
     def start(self) -> Self:
         """Note the start of a training that was charged, and store its first state."""
-        self._parts.processes.hand_out(self._parts.parameters)
+        self._parts.processes.broadcast(self._parts.parameters)
         if self._settings.canaries and self._anchor is not None:
             self._canaries = Canaries.drawn(self._settings.canaries, self._source)
         if self._settings.average is not None:
@@ -99,7 +99,7 @@ class PrivateTraining:
         self._versions = self._count_changes()
         return self
 
-    def go_on(self, state: State) -> Self:
+    def restore(self, state: State) -> Self:
         """Continue from a state of a file: claim it for this process first."""
         self._progress = state.progress_after_lease
         per_pass = self._settings.schedule.steps_per_pass
@@ -200,7 +200,7 @@ class PrivateTraining:
             losses if views == 1 else losses / views, clip, units, is_precise=self._is_precise
         )
         if isinstance(self._settings.schedule.clip, AdaptiveClip):
-            sums[COUNTED] = ((norms <= clip).double() - 0.5).sum().reshape(1)
+            sums[UNCLIPPED_COUNT] = ((norms <= clip).double() - 0.5).sum().reshape(1)
         extra = self._public_gradients(public_loss) if chunk.is_last and public_loss is not None else {}
         self._pending = None  # before they are added: never twice
         for name, one in sums.items():
@@ -215,14 +215,14 @@ class PrivateTraining:
         """
         self._ended_why = "a step failed or was interrupted after its noise was drawn"
         with interrupts_held():
-            sums = self._parts.processes.add_up(self._sums or self._no_sums())
+            sums = self._parts.processes.all_reduce(self._sums or self._no_sums())
             if self._anchor is not None:
                 released = self._noisy(sums)
                 self._change(released, extra)
                 self._store_if_due()
             else:
                 released = sums
-            self._parts.processes.hand_out(released)
+            self._parts.processes.broadcast(released)
             if self._anchor is None:
                 self._change(released, extra)
             self._sums, self._versions = {}, self._count_changes()
@@ -234,7 +234,7 @@ class PrivateTraining:
         """Return the sums of a batch without units."""
         sums = {name: torch.zeros_like(one) for name, one in self._parts.parameters.items()}
         if isinstance(self._settings.schedule.clip, AdaptiveClip):
-            sums[COUNTED] = torch.zeros(1, dtype=torch.float64)
+            sums[UNCLIPPED_COUNT] = torch.zeros(1, dtype=torch.float64)
         return sums
 
     def _noisy(self, sums: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -254,15 +254,15 @@ class PrivateTraining:
         sums = dict(sums)
         if isinstance(schedule.clip, AdaptiveClip):
             scale = deviation / schedule.clip.deviation(schedule.batch_size)
-            sums[COUNTED] = sums[COUNTED] * scale
+            sums[UNCLIPPED_COUNT] = sums[UNCLIPPED_COUNT] * scale
         if self._canaries is not None and self._sampled_canaries is not None:
-            sums[KEPT_BACK] = torch.from_numpy(self._canaries.means(self._sampled_canaries, schedule) * clip)
+            sums[CANARY_SUMS] = torch.from_numpy(self._canaries.means(self._sampled_canaries, schedule) * clip)
             self._canaries.samples[self._sampled_canaries] += 1
-        sums = self._matrix.mixed(step, sums)
-        means = sums[KEPT_BACK] / clip if KEPT_BACK in sums else None
+        sums = self._matrix.encoded(step, sums)
+        means = sums[CANARY_SUMS] / clip if CANARY_SUMS in sums else None
         noisy = self._noise.add(sums, deviation, sensitivity)  # whose memory is that of the sums
         if self._canaries is not None and means is not None:
-            shown = noisy.pop(KEPT_BACK)
+            shown = noisy.pop(CANARY_SUMS)
             groups = self._groups.numbers[self._parts.units.count :]
             squares = self._canaries.score(shown / clip, means, step, groups, schedule)
             self._progress = replace(
@@ -270,9 +270,9 @@ class PrivateTraining:
                 noise_squares=self._progress.noise_squares + squares,
                 noise_numbers=self._progress.noise_numbers + len(shown),
             )
-        if COUNTED in noisy:
-            noisy[COUNTED] = noisy[COUNTED] / scale
-        return self._matrix.separated(step, noisy)
+        if UNCLIPPED_COUNT in noisy:
+            noisy[UNCLIPPED_COUNT] = noisy[UNCLIPPED_COUNT] / scale
+        return self._matrix.decoded(step, noisy)
 
     def _change(self, released: dict[str, Tensor], extra: dict[str, Tensor]) -> None:
         """Change the weights by what a step released; post-processing."""
@@ -292,7 +292,7 @@ class PrivateTraining:
                 self._averaged[name].lerp_(parameter.detach(), 1 - decay)
         clip = schedule.clip_at(self._progress.counted + 1)
         if isinstance(schedule.clip, AdaptiveClip):
-            share = released[COUNTED].item() / schedule.batch_size + 0.5
+            share = released[UNCLIPPED_COUNT].item() / schedule.batch_size + 0.5
             clip = schedule.clip.after(self._progress.clip, share)
         self._progress = replace(self._progress, done=done, clip=clip)
 
@@ -306,13 +306,13 @@ class PrivateTraining:
         return dict(zip(parameters, found, strict=True))
 
     def _store_if_due(self) -> None:
-        if self._place is not None and (self._progress.done % self._every == 0 or not self._steps_left):
+        if self._checkpoint is not None and (self._progress.done % self._checkpoint_every == 0 or not self._steps_left):
             self._store()
 
     def _store(self) -> None:
         """Store and note the state, if the training has a file."""
-        if self._place is not None:
-            self._write(self._place, lease=self._every - 1)
+        if self._checkpoint is not None:
+            self._write(self._checkpoint, lease=self._checkpoint_every - 1)
 
     def _write(self, place: Path, *, lease: int, is_noted: bool = True) -> None:
         assert self._anchor is not None
@@ -369,7 +369,7 @@ class PrivateTraining:
         self._require_live()
         place = Path(path)
         if self._anchor is not None:
-            if place != self._place:
+            if place != self._checkpoint:
                 require_free(place)
             self._write(place, lease=0, is_noted=bool(self._steps_left))
         if self._steps_left:

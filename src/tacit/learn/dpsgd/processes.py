@@ -49,7 +49,7 @@ class Processes:
         dist.all_reduce(found)
         return int(found.item())
 
-    def add_up(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    def all_reduce(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the sums of tensors over the processes, in float64."""
         if not self._is_group:
             return tensors
@@ -58,7 +58,7 @@ class Processes:
             dist.all_reduce(total)
         return totals
 
-    def hand_out(self, tensors: Mapping[str, Tensor]) -> None:
+    def broadcast(self, tensors: Mapping[str, Tensor]) -> None:
         """Replace tensors by those of rank 0."""
         if self._is_group:
             for _, tensor in sorted(tensors.items()):

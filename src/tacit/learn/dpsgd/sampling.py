@@ -134,7 +134,7 @@ class UnitRows:
         return Chunk(np.repeat(np.concatenate(spans), views), np.repeat(numbers, views), is_last)
 
 
-class Rows(Protocol):
+class RowReader(Protocol):
     """The rows of the data, which are read by their numbers."""
 
     def __len__(self) -> int: ...
@@ -168,11 +168,11 @@ class _DatasetRows:
         return default_collate([self._dataset[row] for row in rows.tolist()])
 
 
-def rows_of(data: Any) -> Rows:
+def rows_of(data: Any) -> RowReader:
     """Return the rows of a torch Dataset, of a tuple of tensors or arrays with one entry per row, or of one of them."""
     if isinstance(data, TensorDataset):
         data = data.tensors
-    found: Rows
+    found: RowReader
     if isinstance(data, Dataset):
         if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
             raise WrongType(

@@ -41,7 +41,7 @@ from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from tacit.accounting import calibrate
-from tacit.learn.dpsgd.matrix_noise import BANDS_MAX, coefficients, mixing_error
+from tacit.learn.dpsgd.matrix_noise import BANDS_MAX, coefficients, encoding_error
 from tacit.learn.dpsgd.rounding import CLIP_MAX, CLIP_MIN, sum_error
 from tacit.privacy.errors import InvalidInput, OutOfRange, TacitError, TooLarge
 from tacit.privacy.events import Composed, Converted, Event, Gaussian, Repeated, Sampled
@@ -116,7 +116,7 @@ class Schedule:
     @property
     def widening(self) -> float:
         """The share by which the sensitivity is wider than the clip, so that rounding is within it."""
-        return (1 + self.sum_error) * (1 + mixing_error(self.bands, self.units)) - 1
+        return (1 + self.sum_error) * (1 + encoding_error(self.bands, self.units)) - 1
 
     @property
     def rate(self) -> Fraction:

@@ -70,8 +70,8 @@ from torch import nn
 from tacit.learn.counted_delta import counted_delta
 from tacit.learn.dpsgd.canaries import CANARIES
 from tacit.learn.dpsgd.checkpoints import (
-    Settings,
     StateAnchor,
+    TrainingSettings,
     load_model,
     load_optimizer,
     model_tensors,
@@ -173,7 +173,7 @@ def make_private(
 def _stated(
     rows: int, clipping: Any, physical_batch_size: Any, augment: Any, average: Any, audit: Any
 ) -> dict[str, Any]:
-    """Return checked arguments by the names of `Settings`."""
+    """Return checked arguments by the names of `TrainingSettings`."""
     views = _at_least_one("augment", augment) or 1
     return {
         "clipping": clipping,
@@ -184,10 +184,10 @@ def _stated(
     }
 
 
-def _decided(parts: TrainingParts, charge: Callable[[], dict[str, Any]], clipper: PerSampleClipper) -> Settings:
+def _decided(parts: TrainingParts, charge: Callable[[], dict[str, Any]], clipper: PerSampleClipper) -> TrainingSettings:
     """Return the settings that rank 0 has charged; on a refusal the model is left as it was."""
     try:
-        return Settings.from_dict(parts.processes.decided_by_first(charge))
+        return TrainingSettings.from_dict(parts.processes.decided_by_first(charge))
     except BaseException:
         clipper.close()
         raise
@@ -195,14 +195,14 @@ def _decided(parts: TrainingParts, charge: Callable[[], dict[str, Any]], clipper
 
 def _charged(
     parts: TrainingParts, schedule: Schedule, stated: dict[str, Any], budget: Any, place: Path | None, purpose: str
-) -> Settings:
+) -> TrainingSettings:
     """Charge a schedule, and return the settings of its training."""
     require_order(parts.loader, schedule)
     if place is not None:
         require_free(place)
         model_tensors(parts.model), optimizer_parts(parts.optimizer, parts.scheduler)
     permit = begin(_Plan(schedule), budget, ReleaseOptions(purpose), refundable=True)
-    return Settings(
+    return TrainingSettings(
         schedule=schedule,
         permit=permit.id,
         secret=SYSTEM.read(32).hex(),
@@ -322,7 +322,7 @@ def resume(
     load_optimizer(optimizer, scheduler, state.tensors, state.rest)
     clipper = PerSampleClipper(model, cast(Clipping, settings.clipping), rows_apart=settings.rows_apart)
     try:
-        return PrivateTraining(parts, clipper, settings, budget, place, every).go_on(state)
+        return PrivateTraining(parts, clipper, settings, budget, place, every).restore(state)
     except BaseException:
         clipper.close()
         raise

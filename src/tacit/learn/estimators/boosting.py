@@ -24,11 +24,11 @@ from tacit.learn.estimators.base import ModelColumns
 from tacit.learn.estimators.exact_gradients import RESIDUAL, UNIT, WEIGHT, WEIGHT_MAX, residuals_of
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, deviation
 from tacit.learn.estimators.noises import Measurement, RoundNoises, RoundsPlan
-from tacit.learn.estimators.trees import CellClassifier, at_most
+from tacit.learn.estimators.trees import CellClassifier
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import mark_simulated
 from tacit.privacy.errors import InvalidInput
-from tacit.privacy.numbers import positive
+from tacit.privacy.numbers import positive, whole
 from tacit.stats.preparation import StatisticInputs
 from tacit.stats.rows import Cut, Rows
 from tacit.stats.statistic import Noisy, noise_in_words
@@ -152,7 +152,7 @@ class HistGradientBoostingClassifier(CellClassifier):
     def _plan(self, inputs: StatisticInputs, columns: ModelColumns) -> ModelPlan:
         features, target = self._cells(inputs, columns), self._class_cut(inputs, columns)
         rounds, rate = (
-            at_most("max_iter", self.max_iter, ROUNDS_MAX),
+            whole("max_iter", self.max_iter, at_most=ROUNDS_MAX),
             float(positive("learning_rate", self.learning_rate)),
         )
         return AdditiveScores.of(features, target, rounds, rate, inputs)

@@ -28,7 +28,6 @@ from tacit.learn.estimators.noises import least_noises
 from tacit.measuring.allocation import Allocation, Noise
 from tacit.measuring.moments import SQUARE_STEPS
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
-from tacit.privacy.errors import TooLarge
 from tacit.privacy.events import Event, composed
 from tacit.privacy.numbers import whole
 from tacit.stats.preparation import StatisticInputs
@@ -238,9 +237,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
 
     def _plan(self, inputs: StatisticInputs, columns: ModelColumns) -> ModelPlan:
         features = self._features(inputs, columns, SQUARE_STEPS)
-        clusters, rounds = whole("n_clusters", self.n_clusters), whole("max_iter", self.max_iter)
-        if clusters > CLUSTERS_MAX or rounds > ROUNDS_MAX:
-            raise TooLarge(f"there are at most {CLUSTERS_MAX} clusters and {ROUNDS_MAX} rounds", name="n_clusters")
+        clusters = whole("n_clusters", self.n_clusters, at_most=CLUSTERS_MAX)
+        rounds = whole("max_iter", self.max_iter, at_most=ROUNDS_MAX)
         size = len(columns.features)
         grid: tuple[Cut, ...] = ()
         if size <= GRID_COLUMNS_MAX:

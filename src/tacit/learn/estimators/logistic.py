@@ -26,7 +26,7 @@ from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, devia
 from tacit.learn.estimators.noises import Measurement, RoundNoises, RoundsPlan
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.mechanisms.simulation import mark_simulated
-from tacit.privacy.errors import TooLarge, TooWide
+from tacit.privacy.errors import TooWide
 from tacit.privacy.numbers import positive, whole
 from tacit.stats.preparation import StatisticInputs
 from tacit.stats.rows import ColumnSteps, Cut, Rows
@@ -43,17 +43,17 @@ ROUNDS_MAX: Final = 1000
 class Descent:
     """The public parameters of gradient descent with momentum, by the law of the noise.
 
-    The step is `rate` over the number of features, which is stable for any rows, `stretch` times that for each unit of
-    length that the clip leaves out of as many features, and less where the noise of the average of all rounds is above
-    `calm` for each row.
+    The step is `rate` over the number of features, which is stable for any rows, `clip_compensation` times that for
+    each unit of length that the clip leaves out of as many features, and less where the noise of the average of all
+    rounds is above `noise_max` for each row.
     """
 
     rounds: int
     clip: float
     rate: float
     momentum: float
-    calm: float
-    stretch: float = 0.0
+    noise_max: float
+    clip_compensation: float = 0.0
 
 
 GAUSSIAN: Final = Descent(120, 1.0, 7.0, 0.9, 1.2e-3)
@@ -148,7 +148,8 @@ class NoisyDescent(RoundsPlan):
         """Return the step of the descent, from the number of features and the noise for each row."""
         own, features = self.descent, 1 + len(self.features.columns)
         noise = deviation(self.noises.noises[1]) / (UNIT * RESIDUAL * count * math.sqrt(own.rounds))
-        return own.rate / features * max(1.0, own.stretch * features / own.clip) * min(1.0, own.calm / noise)
+        longer, shorter = max(1.0, own.clip_compensation * features / own.clip), min(1.0, own.noise_max / noise)
+        return own.rate / features * longer * shorter
 
     def value(self, noisy: Noisy) -> dict[str, Any]:
         (means, scales), weights = self._standards(noisy[0]), np.asarray(noisy[1], dtype=np.float64)
@@ -203,9 +204,7 @@ class LogisticRegression(PrivateClassifier):
 
     def _plan(self, inputs: StatisticInputs, columns: ModelColumns) -> ModelPlan:
         features, target = self._features(inputs, columns, STEPS), self._class_cut(inputs, columns)
-        rounds = None if self.max_iter is None else whole("max_iter", self.max_iter)
-        if rounds is not None and rounds > ROUNDS_MAX:
-            raise TooLarge(f"max_iter must be at most {ROUNDS_MAX:,}", name="max_iter", value=rounds)
+        rounds = None if self.max_iter is None else whole("max_iter", self.max_iter, at_most=ROUNDS_MAX)
         clip = None if self.clip is None else float(positive("clip", self.clip))
         return NoisyDescent.of(features, target, inputs, rounds, clip)
 

@@ -173,7 +173,7 @@ class CellClassifier(PrivateClassifier):
     n_bins: Any
 
     def _cells(self, inputs: StatisticInputs, columns: ModelColumns) -> Features:
-        bins = at_most("n_bins", self.n_bins, BINS_MAX, at_least=2)
+        bins = whole("n_bins", self.n_bins, at_least=2, at_most=BINS_MAX)
         found = self._features(inputs, columns, BINS_MAX)
         cuts = tuple(_binned(one, bins) if isinstance(one, ColumnSteps) else one for one in found.columns)
         return replace(found, columns=cuts)
@@ -201,7 +201,7 @@ class _TreeClassifier(CellClassifier):
 
     @property
     def _depth(self) -> int:
-        return at_most("max_depth", self.max_depth, DEPTH_MAX)
+        return whole("max_depth", self.max_depth, at_most=DEPTH_MAX)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return P(class | x) for each row and class, the average over trees."""
@@ -222,14 +222,6 @@ def _binned(scale: ColumnSteps, bins: int) -> Cut:
     if scale.is_boolean:
         return Cut(scale.column, (False, True))
     return Cut(scale.column, edges=tuple(np.linspace(scale.lower, scale.upper, bins + 1).tolist()))
-
-
-def at_most(name: str, value: Any, most: int, at_least: int = 1) -> int:
-    """Return a whole number between two limits, or raise an error about it."""
-    found = whole(name, value, at_least=at_least)
-    if found > most:
-        raise TooLarge(f"{name} must be at most {most:,}", name=name, value=value)
-    return found
 
 
 class DecisionTreeClassifier(_TreeClassifier):
@@ -303,7 +295,7 @@ class RandomForestClassifier(_TreeClassifier):
 
     def _plan(self, inputs: StatisticInputs, columns: ModelColumns) -> ModelPlan:
         features, target = self._cells(inputs, columns), self._class_cut(inputs, columns)
-        trees = at_most("n_estimators", self.n_estimators, TREES_MAX)
+        trees = whole("n_estimators", self.n_estimators, at_most=TREES_MAX)
         public = SeededSource(whole("random_state", self.random_state, at_least=0))  # the choice protects nothing
         count = len(features.columns)
         size = math.ceil(count / 2)

@@ -14,7 +14,7 @@ For GNSS that is the divergence between Gaussians of different scales (Gil, Alaj
 N(t, (r s)^2) with e^-beta <= r <= e^beta and |t| s <= min(1, r) S, greatest at one end of the range of r:
     a / (2 sigma^2 (a - (a - 1) e^(2 beta))) - (a beta + ln(1 - a (1 - e^(-2 beta))) / 2) / (a - 1)        r = e^-beta
     a / (2 sigma^2) + (a beta - ln(1 + a (e^(2 beta) - 1)) / 2) / (a - 1), at most                          r >= 1
-Theorem 23 of Papernot et al. 2018 (`published_gnss_renyi`) states a e^(2 beta) / sigma^2 + (a beta - ln(1 - 2 a beta)
+Theorem 23 of Papernot et al. 2018 states a e^(2 beta) / sigma^2 + (a beta - ln(1 - 2 a beta)
 / 2) / (a - 1). For little noise (sigma = 10, a = 14, a beta = 0.4) that is less than the first line, which is attained
 by a pair that smooth sensitivity allows: there it is not a bound, and it is not used here.
 
@@ -194,11 +194,3 @@ def gnss_renyi(beta: float, sigma: float, order: float) -> float:
     wide = order / (2 * sigma**2)
     wide += (order * beta - math.log1p(order * math.expm1(2 * beta)) / 2) / (order - 1)
     return max(narrow, wide)
-
-
-def published_gnss_renyi(beta: float, sigma: float, order: float) -> float:
-    """Return what theorem 23 states for GNSS, to compare with; it is too low for little noise (see the module)."""
-    if not 1 < order < 1 / (2 * beta):
-        return math.inf
-    growth = (order * beta - math.log1p(-2 * order * beta) / 2) / (order - 1)
-    return order * math.exp(2 * beta) / sigma**2 + growth

@@ -46,7 +46,7 @@ UNLABELLED = -1
 """The label of public rows without an answer, as in `sklearn.semi_supervised`."""
 
 
-class Answers(NamedTuple):
+class PateAnswers(NamedTuple):
     """What leaves: a label or UNLABELLED for each query, which of them teachers gave, and the sanitised epsilon."""
 
     labels: NDArray[np.int64]
@@ -55,7 +55,7 @@ class Answers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PatePlan(UnstoredPlan[Answers]):
+class PatePlan(UnstoredPlan[PateAnswers]):
     """The release plan of the answers to all queries (`pipeline.ReleasePlan`)."""
 
     aggregator: Aggregator
@@ -95,7 +95,7 @@ class PatePlan(UnstoredPlan[Answers]):
                 raise InvalidInput("a report needs a delta", name="delta")
             self.report.check(self.aggregator, self.classes)
 
-    def run(self, options: ReleaseOptions) -> Answers:
+    def run(self, options: ReleaseOptions) -> PateAnswers:
         """Ask one query after another until `answers` are answered."""
         if self.votes is None:
             raise EmptyInput("there are no votes to answer with", name="votes")
@@ -111,7 +111,7 @@ class PatePlan(UnstoredPlan[Answers]):
         report = None
         if self.report is not None and self.delta is not None and isinstance(self.aggregator, GNMax):
             report = self.report.release(self.aggregator, self.votes, self.delta, source=options.source)
-        return Answers(labels, given, report)
+        return PateAnswers(labels, given, report)
 
 
 def ask(
@@ -166,7 +166,7 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
             raise InvalidInput("classes must be at least two different labels", name="classes")
         return classes
 
-    def _training(self, x: Any, y: Any, units: Any) -> ensemble.Training:
+    def _training(self, x: Any, y: Any, units: Any) -> ensemble.TeacherTraining:
         """Check the private rows and return the training of the teachers."""
         rows, labels = _rows("X", x), np.asarray(y)
         if labels.shape != (len(rows),):
@@ -184,7 +184,7 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
                 name="teachers",
                 value=self.teachers,
             )
-        return ensemble.Training(self.teacher, self.teachers, len(classes), rows, index, owners, self.jobs)
+        return ensemble.TeacherTraining(self.teacher, self.teachers, len(classes), rows, index, owners, self.jobs)
 
     def _require_affordable(self, plan: PatePlan) -> None:
         """Raise BudgetExceeded before teachers are trained in vain."""
@@ -337,7 +337,7 @@ class PATE(ClassifierMixin, _Ensemble):  # type: ignore[misc]
             student = SelfTrainingClassifier(student, threshold=float(self.confidence))
         return student.fit(pool, everything)
 
-    def _learn(self, answers: Answers, pool: Any) -> None:
+    def _learn(self, answers: PateAnswers, pool: Any) -> None:
         """Train the student on what was released, and set the attributes of a fitted estimator."""
         self.classes_ = self._classes()
         self.answered_ = np.flatnonzero(answers.given)

@@ -140,7 +140,7 @@ def rehearse(teacher: Any, classes: int, queries: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Training:
+class TeacherTraining:
     """Teachers to be trained on the parts of the private rows, and to vote on public queries."""
 
     teacher: Any

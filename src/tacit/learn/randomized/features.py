@@ -50,7 +50,7 @@ from tacit.stats.rows import ColumnSteps, Cut
 from tacit.stats.stated_kinds import LEARN, kind_of_bounds, kind_of_keys
 
 Randomiser: TypeAlias = Geometric | RandomizedResponse
-Reports: TypeAlias = tuple[NDArray[np.int64], ...]
+FeatureReports: TypeAlias = tuple[NDArray[np.int64], ...]
 """For each column the noisy steps of its numbers, or the reported cells of its categories."""
 
 
@@ -60,7 +60,7 @@ class RandomizedRows:
 
     features: Features = field(repr=False)
     randomisers: tuple[Randomiser, ...] = field(repr=False)
-    reports: Reports = field(repr=False)
+    reports: FeatureReports = field(repr=False)
     epsilon: float
     """The privacy of each unit's rows."""
     epsilon_of_value: float
@@ -162,7 +162,7 @@ def randomize_features(
     for law in laws:
         law.release(0, source=SeededSource(0))  # raises, before the charge, for noise that is too wide to be sampled
 
-    def draw(source: RandomSource) -> Reports:
+    def draw(source: RandomSource) -> FeatureReports:
         return tuple(np.asarray(law.release(values, source=source)) for law, values in zip(laws, exact, strict=True))
 
     event = owners.event(composed([law.event for law in laws]))

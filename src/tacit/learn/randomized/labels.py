@@ -61,7 +61,7 @@ PRIOR_SLACK: Final = 1e-6
 MATRIX_CELLS_MAX: Final = 10_000_000
 
 
-class Reports(NamedTuple):
+class LabelReports(NamedTuple):
     """What leaves."""
 
     codes: NDArray[np.int64]
@@ -204,7 +204,7 @@ class LabelPlan:
     prior: Floats | Callable[..., Any] | None
 
     @property
-    def reports(self) -> ReportPlan[Reports]:
+    def reports(self) -> ReportPlan[LabelReports]:
         """The plan for the pipeline."""
         sizes = len(self.classes) if self.prior is None else 2
         event = events.RandomizedResponse(self.epsilon_of_label, sizes, under=Relation.REPLACE_ONE)
@@ -219,12 +219,12 @@ class LabelPlan:
             )
         return self._labels(found.answer, found.cost, found.permit, is_simulated=source.simulated)
 
-    def _draw(self, source: RandomSource) -> Reports:
+    def _draw(self, source: RandomSource) -> LabelReports:
         if callable(self.prior):
             return self._two_stages(self.prior, source)
         return _reports(self.codes, len(self.classes), self.epsilon_of_label, self.prior, source)
 
-    def _two_stages(self, prior: Callable[..., Any], source: RandomSource) -> Reports:
+    def _two_stages(self, prior: Callable[..., Any], source: RandomSource) -> LabelReports:
         """Return reports of one half of the units, and those of the other half with a prior made of the first."""
         codes, units, epsilon = self.codes, self.owners.units, self.epsilon_of_label
         count, classes = int(units.max()) + 1, len(self.classes)
@@ -240,10 +240,10 @@ class LabelPlan:
             failure = error.message if isinstance(error, TacitError) else f"{type(error).__name__}: {error}"
         second = _reports(codes[others], classes, epsilon, probabilities, source)
         found[others], kept[others] = second.codes, second.kept
-        return Reports(found, kept, failure)
+        return LabelReports(found, kept, failure)
 
     def _labels(
-        self, reports: Reports, cost: Cost, permit: Permit | None = None, *, is_simulated: bool = False
+        self, reports: LabelReports, cost: Cost, permit: Permit | None = None, *, is_simulated: bool = False
     ) -> RandomizedLabels:
         """Return reports with their public facts."""
         restricted = "" if reports.kept.all() else ", restricted to the likeliest classes of a prior"
@@ -328,11 +328,11 @@ def likeliest(prior: Floats, epsilon: float) -> NDArray[np.bool_]:
 
 def _reports(
     codes: NDArray[np.int64], classes: int, epsilon: float, prior: Floats | None, source: RandomSource
-) -> Reports:
+) -> LabelReports:
     """Return a report of each label, by randomised response over the classes that its prior keeps."""
     if prior is None:
         reports = RandomizedResponse(epsilon, classes).release(codes, source=source)
-        return Reports(np.asarray(reports), np.ones((1, classes), dtype=np.bool_))
+        return LabelReports(np.asarray(reports), np.ones((1, classes), dtype=np.bool_))
     kept = likeliest(prior, epsilon)
     of_row = np.broadcast_to(kept, (len(codes), classes))
     sizes = of_row.sum(axis=1)
@@ -346,7 +346,7 @@ def _reports(
         if size > 1:
             place = np.asarray(RandomizedResponse(epsilon, size).release(place, source=source))
         found[rows] = listed[np.arange(len(rows)), place]
-    return Reports(found, kept)
+    return LabelReports(found, kept)
 
 
 def nearest_probabilities(weights: Floats) -> Floats:

@@ -59,9 +59,9 @@ def patterns(of: Schedule, group: int) -> Iterator[tuple[float, Floats]]:
     for coins in product((0, 1), repeat=len(open_to)):
         sampled, matrix, means = dict(zip(open_to, coins, strict=True)), MatrixNoise(of.coefficients), []
         for step in range(of.steps):
-            row = matrix.mixed(step, {"x": torch.tensor([float(sampled.get(step, 0))], dtype=torch.float64)})
+            row = matrix.encoded(step, {"x": torch.tensor([float(sampled.get(step, 0))], dtype=torch.float64)})
             means.append(row["x"].item())
-            matrix.separated(step, row)
+            matrix.decoded(step, row)
         yield float(np.prod([rate if coin else 1 - rate for coin in coins])), np.array(means)
 
 

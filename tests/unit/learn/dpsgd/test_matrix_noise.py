@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import tacit
 import tacit.learn
 from tacit import mechanisms
-from tacit.learn.dpsgd.matrix_noise import MatrixNoise, coefficients, mixing_error, prefix_error
+from tacit.learn.dpsgd.matrix_noise import MatrixNoise, coefficients, encoding_error, prefix_error
 from tacit.learn.dpsgd.sampling import Groups
 from tacit.ledger import Ledger
 from tacit.ledger.accounts import NamedAccount
@@ -44,7 +44,7 @@ def matrix(c: Any, steps: list[int]) -> Any:
 def recorded() -> Iterator[list[tuple[int, Any, Any, Any]]]:
     """Record step, sums, independent noise and result of every step, of the weights."""
     found: list[Any] = []
-    mixed, separated = MatrixNoise.mixed, MatrixNoise.separated
+    encoded, decoded = MatrixNoise.encoded, MatrixNoise.decoded
 
     def add(self: BulkGaussian, sums: Any, deviation: float, sensitivity: float) -> Any:
         before = sums["weight"].double().clone()
@@ -54,17 +54,17 @@ def recorded() -> Iterator[list[tuple[int, Any, Any, Any]]]:
 
     def noted_sums(self: MatrixNoise, step: int, sums: Any) -> Any:
         found.append([step, sums["weight"].double().flatten().numpy().copy()])
-        return mixed(self, step, sums)
+        return encoded(self, step, sums)
 
     def noted_result(self: MatrixNoise, step: int, noisy: Any) -> Any:
-        result = separated(self, step, noisy)
+        result = decoded(self, step, noisy)
         found[-1].append(result["weight"].double().flatten().numpy().copy())
         return result
 
     with (
         patch.object(BulkGaussian, "add", add),
-        patch.object(MatrixNoise, "mixed", noted_sums),
-        patch.object(MatrixNoise, "separated", noted_result),
+        patch.object(MatrixNoise, "encoded", noted_sums),
+        patch.object(MatrixNoise, "decoded", noted_result),
     ):
         yield found
 
@@ -110,9 +110,9 @@ def test_steps_release_the_sums_with_correlated_noise() -> None:
 def test_one_band_is_training_with_independent_noise() -> None:
     one, other = private(), private(bands=1)
     assert one.schedule == other.schedule
-    assert (other.schedule.coefficients, mixing_error(1, 10**6)) == ((1.0,), 0.0)
+    assert (other.schedule.coefficients, encoding_error(1, 10**6)) == ((1.0,), 0.0)
     sums = {"a": torch.ones(2)}
-    assert MatrixNoise((1.0,)).mixed(0, sums) is sums
+    assert MatrixNoise((1.0,)).encoded(0, sums) is sums
 
 
 def test_the_event_has_a_sample_for_each_block_of_steps() -> None:
@@ -134,7 +134,7 @@ def test_the_event_has_a_sample_for_each_block_of_steps() -> None:
 
 def test_exact_noise_covers_the_rounding_of_all_rows_of_a_block() -> None:
     for count, bands, sensitivity, multiplier in ((10**6, 16, 1.0, 1.0), (10, 256, 0.5, 20.0), (12_345, 2, 7.0, 0.5)):
-        moved = sensitivity * (1 + mixing_error(bands, 10**6))
+        moved = sensitivity * (1 + encoding_error(bands, 10**6))
         noise = mechanisms.Gaussian(moved, sigma=multiplier)._grid_noise(count)
         rows_together = sensitivity / float(noise.grid.step) + np.sqrt(bands * count)
         assert noise.law.variance >= (multiplier * rows_together) ** 2
@@ -150,7 +150,7 @@ def test_the_noise_of_a_training_is_widened() -> None:
 
     with patch.object(BulkGaussian, "add", add):
         train(training)
-    wide = (1 + training.schedule.sum_error) * (1 + mixing_error(4, 200))
+    wide = (1 + training.schedule.sum_error) * (1 + encoding_error(4, 200))
     assert set(asked) == {asked[0]}
     assert wide <= min(asked[0]) <= max(asked[0]) <= wide * (1 + 1e-8)
 

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import tacit
 from tacit.learn import AdaptiveClip
 from tacit.learn.dpsgd.clipping import PerSampleClipper
-from tacit.learn.dpsgd.private_training import COUNTED, PrivateTraining
+from tacit.learn.dpsgd.private_training import UNCLIPPED_COUNT, PrivateTraining
 from tacit.mechanisms.bulk_gaussian import BulkGaussian
 from tacit.privacy.events import Converted, Gaussian, Repeated
 from tacit.privacy.units import Relation
@@ -72,7 +72,7 @@ def test_a_unit_moves_the_count_by_a_half_and_both_noises_are_within_the_stated_
     ((sums, noise, sensitivity),), ((clip, norms, _),) = seen.added, seen.clipped
     within = int((norms <= clip).sum())
     assert 0 < len(norms) - within < within
-    scale = 2 * abs(float(sums[COUNTED])) / (2 * within - len(norms))
+    scale = 2 * abs(float(sums[UNCLIPPED_COUNT])) / (2 * within - len(norms))
     assert noise / scale == pytest.approx(training.schedule.clip.deviation(200))
     assert math.hypot(clip * (1 + training.schedule.widening), scale / 2) <= sensitivity * (1 + 1e-12)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from tacit.learn.pate.teachers import Training, draw_parts, fit_teacher, rehearse, require_disjoint
+from tacit.learn.pate.teachers import TeacherTraining, draw_parts, fit_teacher, rehearse, require_disjoint
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
 
@@ -30,9 +30,9 @@ def nearest_mean(x: np.ndarray, y: np.ndarray) -> Any:
     return lambda queries: np.argmin(((queries[:, None] - means) ** 2).sum(axis=2), axis=1)
 
 
-def training(teacher: Any = None, **changes: Any) -> Training:
+def training(teacher: Any = None, **changes: Any) -> TeacherTraining:
     settings = {"teachers": 10, "classes": 2, "x": X, "y": Y, "units": UNITS, **changes}
-    return Training(teacher or LogisticRegression(), **settings)
+    return TeacherTraining(teacher or LogisticRegression(), **settings)
 
 
 def test_all_rows_of_a_unit_are_in_one_part() -> None:
