@@ -195,7 +195,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if isinstance(features, str) or not len(features):
             raise WrongType("features is a list of columns of the table", name="features", value=features)
         if self.needs_target != (target is not None):
-            raise EmptyInput("this estimator needs a target" if target is None else "this estimator has no target")
+            name = type(self).__name__
+            if target is None:
+                raise EmptyInput(f"{name} needs a column that it predicts; state target=", name="target")
+            raise InvalidInput(f"{name} predicts no column; leave target= out", name="target", value=target)
         columns: dict[str, Any] = {name: table[name] for name in features}
         if len(columns) < len(features) or target in columns:
             raise InvalidInput("each column is a feature once, and the target is none of them", name="features")
