@@ -127,7 +127,7 @@ def training_request(
     words = "values by the names of parameters"
     stated = dict(mapping("parameters", {} if parameters is None else parameters, words))
     name = estimator
-    if not isinstance(name, str):
+    if not isinstance(estimator, str):
         if stated:
             raise InvalidInput("an estimator has its parameters; leave parameters= out", name="parameters")
         _require_known_to_servers(estimator)
