@@ -90,7 +90,7 @@ def _orders(orders: Any) -> Floats:
 
 
 def published_gnss_renyi(beta: float, sigma: float, order: float) -> float:
-    """Return what theorem 23 states for GNSS, to compare with; it is too low for little noise (`tacit.learn.pate.report`)."""
+    """Return what theorem 23 states for GNSS, which is too low for little noise (`tacit.learn.pate.report`)."""
     if not 1 < order < 1 / (2 * beta):
         return math.inf
     growth = (order * beta - math.log1p(-2 * order * beta) / 2) / (order - 1)

@@ -47,6 +47,18 @@ _KEYWORDS: Final = (
 )
 """Keyword arguments in messages of the library, and the command-line options that replace them."""
 
+_TRAINING: Final = (
+    (r'\b(\w*bounds)="learn"', r"--set \1=learn"),
+    (r"\bbounds=\(low, high\)", """--set bounds='{"COLUMN": [LOW, HIGH]}'"""),
+    (r"\btarget_bounds=\(low, high\)", "--set target_bounds='[LOW, HIGH]'"),
+    (r"\bclasses=\[\.\.\.\]", """--set classes='["A", "B"]'"""),
+    (r"\bcategories=\[\.\.\.\]", """--set categories='{"COLUMN": ["A", "B"]}'"""),
+    (r"\b(rows_per_unit)=(?=\d)", r"--set \1="),
+    (r"\b(epsilon|delta|target)=(?=\w)", r"--\1 "),
+    (r"\b(epsilon|delta|target)=", r"--\1"),
+)
+"""The same for `tacit learn train`, where parameters of the estimator are given by --set."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -62,7 +74,8 @@ def report_error(error: Exception, arguments: Sequence[str]) -> int:
 
     --json, --debug and --folder are searched in the raw arguments, because parsing them may be what failed.
     """
-    failure = describe_error(error, _folder_in(arguments))
+    words = [one for one in arguments if not one.startswith("-")]
+    failure = describe_error(error, _folder_in(arguments), is_training=words[:2] == ["learn", "train"])
     if "--debug" in arguments:
         click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
     if {"--json", "--format=json"} & {*arguments} or ("--format", "json") in pairwise(arguments):
@@ -73,12 +86,12 @@ def report_error(error: Exception, arguments: Sequence[str]) -> int:
     return failure.exit_code
 
 
-def describe_error(error: Exception, folder: str | None = None) -> Failure:
+def describe_error(error: Exception, folder: str | None = None, *, is_training: bool = False) -> Failure:
     """Return the failure for an error; commands in its message get the option --folder `folder`."""
     from tacit.privacy.errors import InvalidInput, TacitError
 
     if isinstance(error, TacitError):
-        sentence = with_options(_one_line(error.message))
+        sentence = with_options(_one_line(error.message), _TRAINING if is_training else _KEYWORDS)
         return Failure(error.code, add_folder_flag(sentence, folder), error.exit_code)
     if isinstance(error, click.ClickException):
         return Failure(InvalidInput.code, _usage_sentence(error), InvalidInput.exit_code)
@@ -87,9 +100,9 @@ def describe_error(error: Exception, folder: str | None = None) -> Failure:
     return Failure(TacitError.code, message, TacitError.exit_code)
 
 
-def with_options(sentence: str) -> str:
+def with_options(sentence: str, keywords: Sequence[tuple[str, str]] = _KEYWORDS) -> str:
     """Return a message with Python's keyword arguments replaced by command-line options."""
-    for keyword, option in _KEYWORDS:
+    for keyword, option in keywords:
         sentence = re.sub(keyword, option, sentence)
     return re.sub(r"--\w+_\w+", lambda found: found[0].replace("_", "-"), sentence)
 

@@ -96,6 +96,23 @@ class RemoteModel:
         return Prediction(said.method, said.values, said.names)
 
 
+def _require_known_to_servers(estimator: object) -> None:
+    """Raise WrongType for what a server does not train."""
+    kind = type(estimator)
+    if getattr(estimator, "is_for_servers", True) is False:
+        raise WrongType(
+            f"a server trains no {kind.__name__}, as its running time has to stay secret; train one estimator with one "
+            "setting here, or search in the curator's process with curator.train",
+            name="estimator",
+        )
+    if not kind.__module__.startswith("tacit.learn.estimators."):
+        raise WrongType(
+            f"a server trains estimators of tacit.learn alone, such as tacit.learn.LogisticRegression, and this is "
+            f"a {kind.__module__}.{kind.__name__}",
+            name="estimator",
+        )
+
+
 def training_request(
     table: str,
     estimator: PrivateEstimator | str,
@@ -110,11 +127,10 @@ def training_request(
     words = "values by the names of parameters"
     stated = dict(mapping("parameters", {} if parameters is None else parameters, words))
     name = estimator
-    if not isinstance(name, str):
+    if not isinstance(estimator, str):
         if stated:
             raise InvalidInput("an estimator has its parameters; leave parameters= out", name="parameters")
-        if not hasattr(estimator, "get_params"):
-            raise WrongType("the estimator is one of tacit.learn, or its name", name="estimator", value=estimator)
+        _require_known_to_servers(estimator)
         name, given = type(estimator).__name__, estimator.get_params(deep=False)
         if given.get("budget") is not None:
             raise InvalidInput("a server pays from the data set's budget; leave budget= out", name="budget")

@@ -198,3 +198,34 @@ def test_a_file_is_never_overwritten(clinic: str, new: Path, capsys: Capture) ->
     made = found(capsys, f"{TRAIN} --epsilon 1 --folder {clinic}")["model"]
     code, _, err = shown(capsys, f"learn export {made} {new} --folder {clinic}")
     assert (code, "exists and is not overwritten" in err, new.read_text()) == (2, True, NEW)
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("--estimator LinearRegression --features sex --target weight", "--set target_bounds='[LOW, HIGH]'"),
+        ("--estimator LinearRegression --features sex --target weight", "--set target_bounds=learn"),
+        ("--estimator StandardScaler --features weight", "--set bounds='{\"COLUMN\": [LOW, HIGH]}'"),
+        ("--estimator StandardScaler --features weight", "--set bounds=learn"),
+        ("--estimator GaussianNB --features age --target age", "each column is a feature once"),
+        ("--estimator GaussianNB --features sex --target age", '--set classes=\'["A", "B"]\''),
+        ("--estimator GaussianNB --features sex --target age --set classes=F,M", '--set classes=\'["F", "M"]\''),
+        (
+            "--estimator LinearRegression --features sex",
+            "LinearRegression needs a column that it predicts; state --target",
+        ),
+        ("--estimator StandardScaler --features age --target weight", "leave --target out"),
+        ("--estimator PrivateSearch --features age --target weight", "by curator.train in Python"),
+    ],
+)
+def test_hints_name_what_the_command_offers(words: str, hint: str, clinic: str, capsys: Capture) -> None:
+    code, _, err = shown(capsys, f"learn train visits {words} --epsilon 1 --folder {clinic}")
+    assert code in (2, 3)
+    assert hint in err
+    assert "--bounds" not in err
+
+
+def test_hints_can_be_followed_as_they_are_printed(clinic: str, capsys: Capture) -> None:
+    words = f"learn train visits --estimator StandardScaler --features weight --epsilon 1 --folder {clinic}"
+    for setting in ("bounds='{\"weight\": [0, 200]}'", "bounds=learn"):
+        assert shown(capsys, f"{words} --set {setting} --preview")[0] == 0

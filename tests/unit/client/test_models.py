@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pandas as pd
 import pytest
+from sklearn import linear_model
 
 import tacit
 from tacit.client import Client
-from tacit.learn import GaussianNB, LinearRegression
+from tacit.learn import GaussianNB, LabelDPClassifier, LinearRegression, PrivateSearch
 from tacit.privacy.errors import BudgetExceeded, InvalidInput, NotPermitted, UnknownName, WrongType
 from tests.unit.client.serving import Place, served
 
@@ -62,6 +63,15 @@ def test_models_are_listed_read_and_removed(place: Place, ana: Client) -> None:
     place.client("olga").remove_model(made.id)
     with pytest.raises(UnknownName, match="there is no model"):
         ana.model(made.id)
+
+
+def test_a_search_and_estimators_of_others_are_refused_by_what_is_possible(ana: Client) -> None:
+    search = PrivateSearch(GaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, epsilon=1.0)
+    with pytest.raises(WrongType, match=r"a server trains no PrivateSearch.*curator\.train"):
+        ana.train("visits", search, ["age"], "sex")
+    for foreign in (linear_model.LogisticRegression(), LabelDPClassifier(linear_model.LogisticRegression())):
+        with pytest.raises(WrongType, match=rf"estimators of tacit.learn alone.*{type(foreign).__name__}"):
+            ana.train("visits", foreign, ["age"], "sex", 1.0)
 
 
 def test_errors_are_those_of_the_curator(ana: Client, place: Place) -> None:

@@ -33,6 +33,13 @@ if TYPE_CHECKING:
     Model = KeptModel | RemoteModel
 
 WORD: Final = re.compile(r"[A-Za-z_]\w*")
+EXAMPLES: Final = {
+    "bounds": '{"age": [0, 120]}',
+    "categories": '{"sex": ["F", "M"]}',
+    "classes": '["F", "M"]',
+    "target_bounds": "[0, 120]",
+}
+"""Parameters as JSON."""
 HEADER: Final = ("model", "estimator", "table", "features", "target", "analyst", "trained at")
 ROWS_AT_ONCE: Final = 1_000
 """Rows of one request for predictions."""
@@ -90,7 +97,8 @@ def command() -> None:
     "parameters",
     multiple=True,
     metavar="NAME=JSON",
-    help="A parameter of the estimator: --set bounds='{\"age\": [0, 120]}'.",
+    help="A parameter of the estimator, such as --set bounds='{\"age\": [0, 120]}', --set target_bounds='[0, 200]', "
+    '--set classes=\'["F", "M"]\' or --set max_depth=3.',
 )
 @click.option("--preview", is_flag=True, help="Show what the training would cost, without training.")
 @click.option("--analyst", help="The analyst whose budget is charged as well.")
@@ -169,8 +177,9 @@ def _parameters(typed: tuple[str, ...]) -> dict[str, Any]:
             found[name] = strict_json.loads(text)
         except InvalidInput:
             if WORD.fullmatch(text) is None:
+                example = EXAMPLES.get(name, "5")
                 raise InvalidInput(
-                    f"{name} must be JSON, such as --set {name}='[0, 120]', not {text!r}", name=name, value=text
+                    f"{name} must be JSON, such as --set {name}='{example}', not {text!r}", name=name, value=text
                 ) from None
             found[name] = text
     return found

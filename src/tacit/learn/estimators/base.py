@@ -29,11 +29,12 @@ from sklearn.utils.validation import check_is_fitted
 from tacit.accounting.conversions import Cost
 from tacit.learn.counted_delta import counted_delta
 from tacit.learn.estimators.documents import FORMAT, encode, encode_features
-from tacit.learn.estimators.frames import WrongFeatures, columns_of, names_in, one_column
+from tacit.learn.estimators.frames import BoundedRows, WrongFeatures, columns_of, names_in, one_column
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, plan_of
 from tacit.ledger import Budget
 from tacit.ledger.accounts import DELTA_SHARE, SLICES
 from tacit.measuring.allocation import Allocation
+from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import (
     EmptyInput,
     InvalidInput,
@@ -91,9 +92,15 @@ class FitInputs(StatisticInputs):
     than there is would leave the sum of epsilons for good, and all later pure epsilons would be charged as rhos.
     """
 
-    def __init__(self, *given: Any, delta: float | None) -> None:
+    def __init__(self, columns: Mapping[str, Any], *given: Any, delta: float | None) -> None:
         self._delta = delta
-        super().__init__(*given)
+        self._transformed = {name: one.bounds for name, one in columns.items() if isinstance(one, BoundedRows)}
+        super().__init__(columns, *given)
+
+    def bounds(self, column: str, stated: object) -> Bounds:
+        """Return the bounds of a column: stated, those of the transformer that made it, or registered ones."""
+        found = self._transformed.get(column) if stated is None else None
+        return super().bounds(column, found[0] if found else stated)
 
     @property
     def allocation(self) -> Allocation:
@@ -188,7 +195,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if isinstance(features, str) or not len(features):
             raise WrongType("features is a list of columns of the table", name="features", value=features)
         if self.needs_target != (target is not None):
-            raise EmptyInput("this estimator needs a target" if target is None else "this estimator has no target")
+            name = type(self).__name__
+            if target is None:
+                raise EmptyInput(f"{name} needs a column that it predicts; state target=", name="target")
+            raise InvalidInput(f"{name} predicts no column; leave target= out", name="target", value=target)
         columns: dict[str, Any] = {name: table[name] for name in features}
         if len(columns) < len(features) or target in columns:
             raise InvalidInput("each column is a feature once, and the target is none of them", name="features")

@@ -23,6 +23,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils import check_random_state
 
 from tacit.learn.estimators.base import ModelColumns, PrivateEstimator
+from tacit.learn.estimators.frames import BoundedRows
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, deviation, require_numbers
 from tacit.learn.estimators.noises import least_noises
 from tacit.measuring.allocation import Allocation, Noise
@@ -257,7 +258,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
     def transform(self, X: Any) -> Floats:
         """Return the distance of each row to each centre; values beyond bounds are clamped first."""
         values = self._encoded(X) * self.features_.units + self.features_.origins
-        return np.stack([np.linalg.norm(values - centre, axis=1) for centre in self.cluster_centers_], axis=1)
+        distances = np.stack([np.linalg.norm(values - one, axis=1) for one in self.cluster_centers_], axis=1)
+        farthest = np.abs(self.cluster_centers_ - self.features_.origins) + self.features_.units
+        return BoundedRows.of(distances, [(0.0, float(np.linalg.norm(one))) for one in farthest])
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return the nearest centre of each row."""

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from tacit.learn.estimators.base import ModelColumns, PrivateEstimator
+from tacit.learn.estimators.frames import BoundedRows
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, SumsPlan, require_numbers
 from tacit.learn.estimators.second_moments import SecondMoments
 from tacit.measuring.allocation import Allocation
@@ -60,7 +61,10 @@ class Components(SumsPlan):
 
 
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
-    """Principal components of numeric columns; `n_components` of them, all without it."""
+    """Principal components of numeric columns; `n_components` of them, all without it.
+
+    `output_bounds_` are the bounds of the components, which the next step of a pipeline takes.
+    """
 
     def __init__(
         self,
@@ -91,10 +95,18 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     def _n_features_out(self) -> int:
         return len(self.components_)
 
+    @property
+    def output_bounds_(self) -> dict[str, tuple[float, float]]:
+        """The bounds of each component, public facts that follow from those of the rows and the release."""
+        centres = (self.features_.origins - self.mean_) @ self.components_.T
+        reaches = self.features_.units @ np.abs(self.components_.T)
+        ends = zip((centres - reaches).tolist(), (centres + reaches).tolist(), strict=True)
+        return dict(zip(self.get_feature_names_out().tolist(), ends, strict=True))
+
     def transform(self, X: Any) -> Floats:
         """Return the coordinates of rows in the components; values beyond bounds are clamped first."""
         values = self._encoded(X) * self.features_.units + self.features_.origins
-        return np.asarray((values - self.mean_) @ self.components_.T)
+        return BoundedRows.of((values - self.mean_) @ self.components_.T, self.output_bounds_.values())
 
     def inverse_transform(self, X: Any) -> Floats:
         """Return rows from their coordinates in the components."""

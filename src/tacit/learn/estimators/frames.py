@@ -6,8 +6,8 @@ Nothing is read off the values here; a wrong shape is told with the words that s
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,27 @@ from tacit.stats.column_reader import MODULES
 
 class WrongFeatures(WrongType, ValueError):
     """X or y has the wrong shape; also a ValueError, as scikit-learn's contract asks."""
+
+
+class BoundedRows(np.ndarray[Any, np.dtype[np.float64]]):
+    """What a fitted transformer returned, with the bounds of its columns, which follow from its release.
+
+    The estimator that is fitted on it next takes them where it states none. Views, copies and computed arrays have
+    none, except for a column of `columns_of`, which has its own.
+    """
+
+    bounds: Sequence[tuple[float, float]] = ()
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64], bounds: Iterable[tuple[float, float]]) -> Self:
+        """Return an array with the bounds of its columns."""
+        found = values.view(cls)
+        found.bounds = tuple(bounds)
+        return found
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        """Return what is computed from the rows as a plain array or number."""
+        return array[()] if return_scalar else np.asarray(array)
 
 
 def columns_of(X: Any) -> dict[str, Any]:
@@ -43,6 +64,9 @@ def columns_of(X: Any) -> dict[str, Any]:
                 f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: one row each", name="X"
             )
         names, columns = [None] * array.shape[1], [array[:, place] for place in range(array.shape[1])]
+        if isinstance(array, BoundedRows):
+            for column, bounds in zip(columns, array.bounds, strict=False):
+                column.bounds = (bounds,)
     if not columns:
         raise WrongFeatures(f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required.", name="X")
     shown = [name if isinstance(name, str) else f"x{place}" for place, name in enumerate(names)]

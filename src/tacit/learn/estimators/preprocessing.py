@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from tacit.learn.estimators.base import ModelColumns, PrivateEstimator
+from tacit.learn.estimators.frames import BoundedRows
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, SumsPlan, require_numbers
 from tacit.learn.estimators.noises import least_noises
 from tacit.measuring.allocation import Allocation
@@ -69,7 +70,7 @@ class ColumnMoments(SumsPlan):
 class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """Columns less their mean, over their standard deviation, both noisy; values beyond bounds are clamped first.
 
-    `output_bounds_` are the bounds of the transformed columns, public facts for the estimator that follows.
+    `output_bounds_` are the bounds of the transformed columns, which the next step of a pipeline takes.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
 
     @property
     def output_bounds_(self) -> dict[str, tuple[float, float]]:
-        """The bounds of each transformed column, as the next estimator takes them."""
+        """The bounds of each transformed column, public facts that follow from those of the rows and the release."""
         scales = require_numbers(self.features_)
         ends = self._scaled(np.array([[one.lower for one in scales], [one.upper for one in scales]]))
         return {name: (float(low), float(high)) for name, (low, high) in zip(self.features_.names, ends.T, strict=True)}
@@ -113,8 +114,8 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
 
     def transform(self, X: Any) -> Floats:
         """Return the columns of X, standardised."""
-        encoded = self._encoded(X)
-        return self._scaled(encoded * self.features_.units + self.features_.origins)
+        values = self._encoded(X) * self.features_.units + self.features_.origins
+        return BoundedRows.of(self._scaled(values), self.output_bounds_.values())
 
     def inverse_transform(self, X: Any) -> Floats:
         """Return standardised columns in their own units."""
@@ -233,10 +234,11 @@ class KBinsDiscretizer(TransformerMixin, PrivateEstimator):  # type: ignore[misc
             np.clip(np.searchsorted(edges, column, side="right") - 1, 0, len(edges) - 2)
             for edges, column in zip(self.bin_edges_, values.T, strict=True)
         ]
+        counts = self.n_bins_.tolist()
         if self.encode == "ordinal":
-            return np.array(found, dtype=np.float64).T
-        parts = [(one[:, None] == np.arange(bins)) for one, bins in zip(found, self.n_bins_, strict=True)]
-        return np.concatenate(parts, axis=1).astype(np.float64)
+            return BoundedRows.of(np.array(found, dtype=np.float64).T, [(0.0, bins - 1.0) for bins in counts])
+        parts = [(one[:, None] == np.arange(bins)) for one, bins in zip(found, counts, strict=True)]
+        return BoundedRows.of(np.concatenate(parts, axis=1).astype(np.float64), [(0.0, 1.0)] * sum(counts))
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names of transformed columns."""

@@ -62,7 +62,10 @@ def estimator_class(name: object) -> type[PrivateEstimator]:
     if name not in names:
         why = f"there is no estimator {name}"
         if name in known:
-            why = f"{name} is trained in the curator's process alone, as its running time has to stay secret"
+            why = (
+                f"{name} is trained in the curator's process alone, by curator.train in Python, as its running time "
+                "has to stay secret"
+            )
         raise UnknownName(f"{why}; the estimators are {', '.join(names)}", name="estimator")
     found: type[PrivateEstimator] = known[str(name)]
     return found

@@ -339,17 +339,29 @@ class PrivateSearch(PrivateEstimator):
             raise WrongType(
                 "candidates is a mapping from parameters to lists, or a list of mappings", name="candidates"
             )
-        found = list(ParameterGrid(dict(stated))) if isinstance(stated, Mapping) else list(stated)
-        if not found:
+        grid = _grid_of(stated) if isinstance(stated, Mapping) else stated
+        if not len(grid):
             raise EmptyInput("a search needs at least one candidate", name="candidates")
-        if len(found) > CANDIDATES_MAX:
+        if len(grid) > CANDIDATES_MAX:
             raise TooLarge(f"a search has at most {CANDIDATES_MAX:,} candidates", name="candidates")
+        found = list(grid)
         known = self._searched.get_params()
         fixed = ("epsilon", "delta", "budget", "rows_per_unit", "classes", "target_bounds")
         for name in {name for one in found for name in one}:
             if name not in known or name in fixed:
                 raise InvalidInput(f"{name} is no parameter that a search can choose", name="candidates", value=name)
         return found
+
+
+def _grid_of(stated: Mapping[Any, Any]) -> ParameterGrid:
+    """Return a grid, or raise an error about the list of a parameter."""
+    for name, values in stated.items():
+        is_list = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
+        if not isinstance(name, str) or not is_list or getattr(values, "ndim", 1) != 1:
+            raise WrongType(f"candidates has no list of values for {name}", name="candidates", value=values)
+        if not len(values):
+            raise EmptyInput(f"candidates has an empty list for {name}; state at least one value", name="candidates")
+    return ParameterGrid(dict(stated))
 
 
 def stop_for(mean: float) -> int:

@@ -161,7 +161,10 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
         return plan
 
     def _classes(self) -> NDArray[Any]:
-        classes = np.unique(np.asarray(self.classes))
+        try:
+            classes = np.unique(np.asarray(self.classes))
+        except TypeError:  # of several types
+            raise WrongType("classes must be labels of one type", name="classes") from None
         if classes.ndim != 1 or len(classes) < 2 or len(classes) != len(np.asarray(self.classes)):
             raise InvalidInput("classes must be at least two different labels", name="classes")
         return classes
@@ -172,7 +175,10 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
         if labels.shape != (len(rows),):
             raise WrongType("y must hold one label for each row of X", name="y", value=labels.shape)
         classes = self._classes()
-        index = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
+        try:
+            index = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
+        except TypeError:
+            raise WrongType("y has labels of another type than the declared classes", name="y") from None
         if bool((classes[index] != labels).any()):
             raise InvalidInput("y has labels outside of the declared classes", name="y")
         owners = np.arange(len(rows)) if units is None else np.asarray(units)

@@ -162,6 +162,10 @@ def test_a_report_with_parameters_without_a_bound_is_refused(parameters: dict[st
 BAD: list[tuple[dict[str, Any], dict[str, Any], type[Exception]]] = [
     ({"y": np.where(Y == "a", "z", Y)}, {}, InvalidInput),
     ({"y": Y[:-1]}, {}, WrongType),
+    ({"y": Y.astype(object)}, {"classes": [0, 1, 2]}, WrongType),
+    ({}, {"classes": [0, 1, 2]}, InvalidInput),
+    ({"y": np.unique(Y, return_inverse=True)[1].astype(object)}, {}, WrongType),
+    ({}, {"classes": np.array(["a", None], dtype=object)}, WrongType),
     ({"X": np.where(np.isclose(X, X[3, 1]), np.nan, X)}, {}, NotFinite),
     ({"X": X[:, 0]}, {}, WrongType),
     ({"units": np.zeros(1200)}, {}, OutOfRange),
