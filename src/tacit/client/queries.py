@@ -221,6 +221,7 @@ class QueryRunner:
                 job = parse_response(AcceptedResponse, document, "the job").job
                 document = self._follow(job, progress, deadline_s, key)
             if document is not None:
+                _report(progress, 1.0)
                 return parse_response(model, document, "the answer")
         raise ServerFailed(f"the server lost the query {1 + LOST_MAX} times; repeat it with key={key!r}")
 
@@ -245,9 +246,7 @@ class QueryRunner:
                 found = self._transport.get(JobResponse, "jobs", job)
                 if not found.is_running:
                     return _job_outcome(found)
-                if progress is not None:
-                    with suppress(Exception):  # a failing callback must not lose the answer
-                        progress(min(0.99, found.elapsed_s / max(found.expected_s, 0.1)))
+                _report(progress, min(0.99, found.elapsed_s / max(found.expected_s, 0.1)))
                 if deadline_s is not None and time.monotonic() >= deadline_s:
                     raise TimedOut(
                         f"the query continues at the server as the job {job}, and what was charged stays charged; for "
@@ -258,6 +257,12 @@ class QueryRunner:
         except KeyboardInterrupt:
             self._transport.delete("jobs", job)
             raise
+
+
+def _report(progress: Progress | None, share: float) -> None:
+    if progress is not None:
+        with suppress(Exception):  # a failing callback must not lose the answer
+            progress(share)
 
 
 def _own_key(key: str | None) -> str:

@@ -267,7 +267,13 @@ def test_a_job_is_followed_until_it_is_done() -> None:
     assert [request.url.path for request in served.requests] == ["/v1/queries", *["/v1/jobs/j1"] * 4]
     assert len(served.pauses) == 3
     assert served.pauses == sorted(served.pauses)
-    assert shares == [0.25] * 3
+    assert shares == [0.25] * 3 + [1.0]
+
+
+def test_progress_ends_at_1_also_for_an_answer_that_needs_no_job() -> None:
+    shares: list[float] = []
+    Served(lambda _request: fine(RELEASE)).client.sql(SQL, 0.5, progress=shares.append)
+    assert shares == [1.0]
 
 
 @pytest.mark.parametrize("error", [TypeError, KeyError, ZeroDivisionError])
