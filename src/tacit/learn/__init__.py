@@ -25,7 +25,7 @@ from tacit.privacy.extras import import_extra
 
 if TYPE_CHECKING:
     from tacit.learn.defences import EarlyStopping, drop_rare_features, normalize_weights, share_largest
-    from tacit.learn.dpsgd.clipping import replace_batch_norm
+    from tacit.learn.dpsgd.model_checks import replace_batch_norm
     from tacit.learn.dpsgd.private_training import PrivateTraining
     from tacit.learn.dpsgd.schedule import AdaptiveClip
     from tacit.learn.dpsgd.training import make_private, resume
@@ -96,7 +96,7 @@ __all__ = [
 
 _HOMES: Final = {
     "tacit.learn.defences": ("EarlyStopping", "drop_rare_features", "normalize_weights", "share_largest"),
-    "tacit.learn.dpsgd.clipping": ("replace_batch_norm",),
+    "tacit.learn.dpsgd.model_checks": ("replace_batch_norm",),
     "tacit.learn.dpsgd.private_training": ("PrivateTraining",),
     "tacit.learn.dpsgd.schedule": ("AdaptiveClip",),
     "tacit.learn.dpsgd.training": ("make_private", "resume"),

@@ -31,8 +31,6 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 from torch.nn import functional
-from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.utils.parametrize import is_parametrized
 from torch.utils.hooks import RemovableHandle
 
@@ -53,6 +51,13 @@ from tacit.learn.dpsgd.layers import (
     sum_of,
     weighted,
 )
+from tacit.learn.dpsgd.model_checks import (
+    NORMS_OF_BATCHES,
+    require_plain,
+    require_separate,
+    require_separate_samples,
+    require_uncompiled,
+)
 from tacit.learn.dpsgd.rehearsal import Call
 from tacit.learn.dpsgd.rounding import CLIP_MAX, CLIP_MIN, NORM_FLOOR, NORM_SLACK, products_are_reduced
 from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
@@ -69,8 +74,6 @@ OWN_FORWARDS: Final[dict[type[nn.Module], Any]] = {
 """Modules whose passes are computed by other code while they are noted."""
 CONVOLUTIONS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 INSTANCE_NORMS: Final = (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
-GROUPS_MAX: Final = 32
-"""The most groups of a GroupNorm that replaces a BatchNorm."""
 
 
 class PerSampleClipper:
@@ -91,10 +94,11 @@ class PerSampleClipper:
         self._calls: list[Call] = []
         self._depth = 0
         self._handles: list[RemovableHandle] = []
+        require_uncompiled(model)
         require_separate_samples(model)
         for module in model.modules():
-            if isinstance(module, _BatchNorm | _InstanceNorm):
-                self._handles.append(module.register_forward_pre_hook(_require_separate))
+            if isinstance(module, NORMS_OF_BATCHES):
+                self._handles.append(module.register_forward_pre_hook(require_separate))
         self._replaced: list[nn.Module] = []
         for module in _modules_with_parameters(model):
             self._attach(module)
@@ -188,7 +192,7 @@ class PerSampleClipper:
             return
         whole = is_parametrized(module)
         rule = rule_for(module) or Vectorised(module)
-        require_plain(module, rule)
+        require_plain(module, has_rule=not isinstance(rule, Vectorised))
 
         def note(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any], output: Any) -> None:
             if not self._notes() or not isinstance(output, Tensor):
@@ -411,57 +415,6 @@ def _rows_of(losses: Tensor, units: Tensor | None, scratch: Scratch, *, is_preci
         raise WrongType("units has one whole number for each loss", name="units")
     distinct, numbers = torch.unique(units, return_inverse=True)
     return RowGroups(len(distinct), numbers, is_precise, scratch)
-
-
-def require_separate_samples(model: nn.Module) -> None:
-    """Raise for layers that mix the samples of a batch, or keep statistics of them, in training mode."""
-    for name, module in model.named_modules():
-        if module.training and isinstance(module, _BatchNorm | _InstanceNorm):
-            _require_separate(module, (), name or "the model")
-
-
-def _require_separate(module: nn.Module, _: Any, name: str = "a layer") -> None:
-    """Raise for a normalisation in training mode that is no function of single samples; also a hook of each pass."""
-    if not module.training:
-        return
-    if isinstance(module, _BatchNorm):
-        raise WrongType(
-            f"{name} is a {type(module).__name__} in training mode, which mixes the samples of a batch; use "
-            "tacit.learn.replace_batch_norm(model), which puts GroupNorm in its place, or keep it in "
-            "evaluation mode: call eval() on it after train()",
-            name="model",
-        )
-    if isinstance(module, _InstanceNorm) and module.track_running_stats:
-        raise WrongType(f"{name} keeps statistics of the samples; set track_running_stats=False", name="model")
-
-
-def require_plain(module: nn.Module, rule: Rule) -> None:
-    """Raise for a layer whose weights are not its parameters as they stand, or are changed by its forward pass."""
-    trainable = {name for name, one in module.named_parameters(recurse=False) if one.requires_grad}
-    kind = type(module).__name__
-    if not isinstance(rule, Vectorised) and (computed := sorted(trainable - {"weight", "bias"})):
-        raise WrongType(
-            f"a hook computes the weights of a {kind} from {computed[0]}, as torch.nn.utils.weight_norm does; use "
-            "torch.nn.utils.parametrizations, or freeze the parameter",
-            name="model",
-        )
-    if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.max_norm is not None and trainable:
-        raise WrongType(f"a {kind} with max_norm changes its weights by the rows it reads; leave it out", name="model")
-
-
-def replace_batch_norm(model: nn.Module) -> nn.Module:
-    """Return the model with a GroupNorm in the place of each BatchNorm; modules are replaced in place.
-
-    The optimizer has to be made after that, with the new parameters.
-    """
-    if isinstance(model, _BatchNorm):
-        groups = next(
-            count for count in range(min(GROUPS_MAX, model.num_features), 0, -1) if not model.num_features % count
-        )
-        return nn.GroupNorm(groups, model.num_features, eps=model.eps, affine=model.affine).train(model.training)
-    for name, child in model.named_children():
-        setattr(model, name, replace_batch_norm(child))
-    return model
 
 
 def rule_for(module: nn.Module) -> Rule | None:

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from tacit.learn.dpsgd import layers
-from tacit.learn.dpsgd.clipping import PerSampleClipper, replace_batch_norm
+from tacit.learn.dpsgd.clipping import PerSampleClipper
+from tacit.learn.dpsgd.model_checks import replace_batch_norm
 from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
 
 ROWS = 5
@@ -345,6 +346,31 @@ def test_batch_norm_that_is_switched_to_training_mode_later_is_refused_in_every_
         with pytest.raises(WrongType, match="mixes the samples"):
             clipper.clipped_sums(loss_of(model, x), 1.0)
     assert not norm.num_batches_tracked
+
+
+@pytest.mark.parametrize("compiled", ["whole", "layer", "in place"])
+def test_a_compiled_model_is_refused(compiled: str) -> None:
+    model: nn.Module = nn.Sequential(nn.Linear(6, 4), nn.Tanh())
+    if compiled == "whole":
+        model = torch.compile(model, backend="eager")
+    elif compiled == "layer":
+        model.add_module("0", torch.compile(model[0], backend="eager"))
+    else:
+        model.compile(backend="eager")
+    with pytest.raises(WrongType, match="before torch"):
+        PerSampleClipper(model)
+
+
+@pytest.mark.soak
+@pytest.mark.filterwarnings("default")
+def test_a_model_that_is_compiled_later_has_the_same_sums() -> None:
+    model, x = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 4)), torch.randn(ROWS, 6)
+    with PerSampleClipper(model) as clipper:
+        plain, _ = clipper.clipped_sums(loss_of(model, x), 0.1)
+        compiled, _ = clipper.clipped_sums(loss_of(torch.compile(model, backend="aot_eager"), x), 0.1)
+    assert plain.keys() == compiled.keys()
+    for name, one in plain.items():
+        assert torch.allclose(one, compiled[name], atol=1e-7), name
 
 
 def test_causal_attention_without_a_mask_is_refused() -> None:
