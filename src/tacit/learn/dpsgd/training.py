@@ -46,7 +46,8 @@ Arguments of `make_private`:
     audit                 whether canaries audit the training, or their number
     scheduler             a torch.optim.lr_scheduler of the optimizer: it is stepped after every step of the training,
                           and its state is part of the checkpoint
-    average               the decay of a moving average of the weights (`PrivateTraining.averaged`)
+    average               the decay of a moving average of the weights (`PrivateTraining.averaged`); in step t it is at
+                          most (1 + t) / (10 + t)
     augment               K hands out each row K times; the gradients of its views are averaged before they are clipped
     bands                 DP-FTRL with banded matrix noise: the noise of a step is cancelled in part by that of the next
                           bands - 1 steps, and each step samples from one of `bands` groups of units (`matrix_noise`).
