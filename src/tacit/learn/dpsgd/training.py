@@ -41,8 +41,9 @@ Arguments of `make_private`:
                           steps since the last state, those that may have been seen are lost with a process that dies
     rows_apart            states that the model treats rows apart, where that cannot be tried on made-up rows
                           (`rehearsal`); without it such a model is refused
-    exact_noise           whether noise is drawn by `mechanisms.Gaussian`, exactly and about a hundred times slower,
-                          instead of `BulkGaussian`, whose distance to Gaussian noise is taken off delta
+    exact_noise           whether noise is drawn by `mechanisms.Gaussian`, exactly and in about seven times the
+                          processor time, instead of by `BulkGaussian`, whose distance to Gaussian noise is taken off
+                          delta
     audit                 whether canaries audit the training, or their number
     scheduler             a torch.optim.lr_scheduler of the optimizer: it is stepped after every step of the training,
                           and its state is part of the checkpoint
