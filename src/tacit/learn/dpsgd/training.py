@@ -155,6 +155,7 @@ def make_private(
 
     def charge() -> dict[str, Any]:
         count = _steps(epochs, steps, total, expected, loader)
+        numbers = parts.parameter_count + stated["canaries"] + 1  # one for the count of adaptive clipping
         schedule = planned(
             steps=count,
             batch_size=expected,
@@ -163,7 +164,7 @@ def make_private(
             noise_multiplier=noise_multiplier,
             clip=clip,
             delta=counted_delta(cast(Budget, budget), float(inside_unit_interval("delta", delta))),
-            slack=BulkGaussian(exact=stated["exact_noise"]).failure((parts.numbers + stated["canaries"] + 1) * count),
+            slack=BulkGaussian(exact=stated["exact_noise"]).failure(numbers * count),
             steps_per_pass=None if loader is None else len(loader),
             bands=bands,
         )
