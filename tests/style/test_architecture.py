@@ -1,5 +1,6 @@
 """Imports point inwards only, and ARCHITECTURE.md shows the rings as they are."""
 
+import ast
 import re
 import shutil
 import subprocess
@@ -68,3 +69,14 @@ def test_the_architecture_names_exactly_the_folders_that_exist() -> None:
     rows = RING_ROW.findall((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
     assert {folder for folder, state in rows if state == "here"} == FOLDERS
     assert not {folder for folder, state in rows if state == "planned"} & FOLDERS
+
+
+MODULE_ROW: Final = re.compile(r"^ {4}(?P<file>\w+\.py)\b", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "package", sorted((ROOT / "src/tacit").rglob("__init__.py")), ids=lambda path: path.parent.name
+)
+def test_every_module_that_a_package_lists_exists(package: Path) -> None:
+    listed = MODULE_ROW.findall(ast.get_docstring(ast.parse(package.read_text()), clean=False) or "")
+    assert not [name for name in listed if not (package.parent / name).exists()]

@@ -12,6 +12,7 @@
     LNMax, GNMax, ConfidentGNMax, InteractiveGNMax                  how votes of teachers are aggregated
     randomize_labels, LabelDPClassifier, corrected_loss             learning from randomised labels
     randomize_features, debiased_linear_regression, debiased_naive_bayes    learning from randomised rows
+    RandomizedLabels, RandomizedRows                                what these two release
     subgroup_report, SubgroupReport, SubgroupWarning                what privacy costs each group of people
     EarlyStopping, normalize_weights, drop_rare_features, share_largest   defences that promise nothing
 

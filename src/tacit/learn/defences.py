@@ -12,7 +12,7 @@ Beside a guarantee (`tacit.learn.make_private`), which they neither weaken nor s
     normalised weights       from a hook of the optimizer (`normalize_weights`); in the loop they are refused
     early stopping           on public rows alone: `PrivateTraining.stop`, then `EarlyStopping.restore`
     rare features            dropped if public rows say which they are
-    selective sharing        no: which gradients are large depends on the rows before noise is added
+    selective sharing        not available: which gradients are large depends on the rows before noise is added
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ unit that are all counted, values that are not clamped, and results that do not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from tacit.privacy.units import Relation
 from tacit.stats.array_sums import ArrayColumn
 from tests.support.estimators import EXAMPLES
 from tests.support.transcripts import Row, plan_of, record, replay, rows_of
+from tests.support.worlds import Moved, World, worlds
 
 NAMES = sorted(EXAMPLES)
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
@@ -33,29 +33,6 @@ ROW = st.tuples(
     st.sampled_from(["high", "low", "unlisted", None]),
     NUMBER,
 )
-
-
-class Moved(AssertionError):
-    """Neighbours are further apart than the noise was made for."""
-
-
-@dataclass(frozen=True)
-class World:
-    """The rows of each unit; the last unit is the one that differs, in the neighbour it has `instead`."""
-
-    others: list[list[Row]]
-    differs: list[Row]
-    instead: list[Row]
-    per_unit: int
-
-
-@st.composite
-def worlds(draw: st.DrawFn) -> World:
-    """Draw a world and its neighbour."""
-    per_unit = draw(st.integers(1, 3))
-    others = draw(st.lists(st.lists(ROW, max_size=per_unit), max_size=4))
-    many = st.lists(ROW, max_size=6)
-    return World(others, draw(many), draw(many), per_unit)
 
 
 def greatest(label: str = "high", group: str = "x", end: float = 5.0) -> Row:
@@ -93,7 +70,7 @@ def compare(name: str, world: World, relation: Relation, delta: float, *, counte
 @pytest.mark.parametrize(("relation", "delta"), [(ADD, 0.0), (ADD, 1e-3), (REPLACE, 0.0)])
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=5)
-@given(world=worlds())
+@given(world=worlds(ROW))
 @example(world=LARGE)
 @example(world=MANY)
 def test_one_unit_moves_what_is_measured_by_no_more_than_the_noise_is_for(

@@ -30,6 +30,7 @@ from tacit.stats.moments import Moments
 from tacit.stats.quantiles import ChosenQuantiles, TreeQuantiles, scores
 from tacit.stats.rows import Cut, Rows, Term
 from tacit.stats.statistic import StatisticPlan
+from tests.support.worlds import Moved
 
 KEYS = ["a", "b", "c"]
 ROW = st.tuples(
@@ -38,29 +39,6 @@ ROW = st.tuples(
     st.one_of(st.none(), st.sampled_from([*KEYS, "other"])),
 )
 Row = tuple[float | None, float | None, str | None]
-
-
-class Moved(AssertionError):
-    """Neighbours are further apart than the noise was made for."""
-
-
-@dataclass(frozen=True)
-class World:
-    """The rows of each unit; the last unit is the one that differs, in the neighbour it has `instead`."""
-
-    others: list[list[Row]]
-    differs: list[Row]
-    instead: list[Row]
-    per_unit: int
-
-
-@st.composite
-def worlds(draw: st.DrawFn) -> World:
-    """Draw a world and its neighbour."""
-    per_unit = draw(st.integers(1, 3))
-    others = draw(st.lists(st.lists(ROW, max_size=per_unit), max_size=4))
-    many = st.lists(ROW, max_size=6)
-    return World(others, draw(many), draw(many), per_unit)
 
 
 @dataclass

@@ -14,7 +14,8 @@ from hypothesis import example, given, settings
 from tacit.privacy.units import Relation
 from tacit.stats.array_sums import ArrayRows
 from tacit.stats.rows import Term
-from tests.property.stats.neighbouring import WORDS, Moved, World, check, plans, seen, worlds
+from tests.property.stats.neighbouring import ROW, WORDS, check, plans, seen
+from tests.support.worlds import Moved, World, worlds
 
 NAMES = sorted(plans(1, Relation.ADD_REMOVE))
 
@@ -46,7 +47,7 @@ def compare(name: str, world: World, relation: Relation, *, counted: int | None 
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=15)
-@given(world=worlds())
+@given(world=worlds(ROW))
 @example(world=World([], [(20.0, -20.0, "a")], [(20.0, -20.0, "b")], 1))
 @example(world=World([], [(20.0, 5.0, "a")] * 3, [(-10.0, -20.0, "b")] * 3, 3))
 def test_one_unit_moves_the_sums_by_no_more_than_the_noise_is_for(name: str, relation: Relation, world: World) -> None:

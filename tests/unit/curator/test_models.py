@@ -86,6 +86,7 @@ def test_a_training_takes_the_delta_that_is_stated_and_a_small_share_otherwise(c
         assert 0.999 < quote.epsilon <= 1.0
         assert "Gaussian" in quote.lines[0]
     assert 0 < planned().delta < 1e-10
+    assert planned(delta=1e-7).delta == pytest.approx(1e-7 / 10 / 8)  # an eighth of the part for stated deltas
     fitted = curator.train("visits", LogisticRegression(max_iter=50), ["age"], "ill", 1.0, delta=1e-9)
     assert fitted.cost.delta == fitted.to_document()["parameters"]["delta"] == 1e-9
     with pytest.raises(InvalidInput, match="delta"):

@@ -5,7 +5,6 @@
     schedule.py          sampling rate, noise and clip of every step, and the event of all of them
     private_training.py  the object that the caller loops over: batches, losses, steps, state
     sampling.py          Poisson samples of units, and the rows of the data
-    seeds.py             secret seeds of torch's generator for forward passes
     rehearsal.py         whether a model computes each row apart, tried on made-up rows
     clipping.py          PerSampleClipper: hooks, one backward pass, clip factors
     layers.py            per-layer rules: squared norms and weighted sums of per-sample gradients

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tacit.accounting import meaning
 from tacit.attack import Finding
-from tacit.learn.dpsgd.checkpoints import Progress, TrainingSettings
+from tacit.learn.dpsgd.checkpoints import TrainingProgress, TrainingSettings
 from tacit.learn.dpsgd.schedule import AdaptiveClip
 from tacit.mechanisms.randomness import SIMULATED
 from tacit.privacy.figures import grouped
 
 
-def card_of(settings: TrainingSettings, progress: Progress, audit: str | None) -> str:
+def card_of(settings: TrainingSettings, progress: TrainingProgress, audit: str | None) -> str:
     """Return the card of a training."""
     schedule = settings.schedule
     if schedule.steps_per_pass is None:
@@ -57,7 +57,7 @@ def audit_words(
     """Return what canaries showed."""
     measured, low, high = noise_ratio
     return (
-        f"{settings.canaries:,} canaries show an epsilon of at least {found.lower_bound:.3g} ({found.verdict}"
-        f"); their noise has {measured:.4f} of the stated deviation ({low:.4f} to {high:.4f})"
+        f"{settings.canaries:,} canaries show an epsilon of at least {found.lower_bound:.3g} ({found.verdict}); their "
+        f"noise has {measured:.4f} of the stated deviation ({low:.4f} to {high:.4f})"
         f"{''.join(f', and {one}' for one in faults)}."
     )

@@ -92,7 +92,7 @@ def _runs(record: Any) -> tuple[tuple[float, int], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TrainingProgress:
     """How far a training has come."""
 
     clip: float
@@ -124,7 +124,7 @@ class StateAnchor:
         self._anchor.begin(self._digest)
 
     def store(
-        self, path: Path, progress: Progress, lease: int, tensors: Tensors, rest: Any, *, is_noted: bool = True
+        self, path: Path, progress: TrainingProgress, lease: int, tensors: Tensors, rest: Any, *, is_noted: bool = True
     ) -> None:
         """Replace the file by a state, and note it; raise AlreadySettled if another copy of the last one went on.
 
@@ -161,7 +161,7 @@ class State:
     """A state that was read from a file."""
 
     settings: TrainingSettings
-    progress: Progress
+    progress: TrainingProgress
     lease: int
     is_noted: bool
     tensors: Tensors
@@ -176,7 +176,7 @@ class State:
         return self.progress.is_stopped or self.progress.counted >= self.settings.schedule.steps
 
     @property
-    def progress_after_lease(self) -> Progress:
+    def progress_after_lease(self) -> TrainingProgress:
         """The progress with the steps counted that may have been shown after this state."""
         lost = 0 if self.is_over else min(self.lease, self.settings.schedule.steps - self.progress.counted)
         return replace(self.progress, forfeited=self.progress.forfeited + lost)
@@ -196,7 +196,7 @@ def read_state(path: Path) -> State:
             raise InvalidInput("the file is of another kind", name="path")
         return State(
             TrainingSettings.from_dict(header["settings"]),
-            Progress(**header["progress"]),
+            TrainingProgress(**header["progress"]),
             header["lease"],
             header["is_noted"],
             load_tensors(data),

@@ -62,8 +62,8 @@ class TrainingParts:
         return cls(model, optimizer, scheduler, rows, UnitRows(len(rows), units), loader, processes, parameters)
 
     @property
-    def numbers(self) -> int:
-        """The number of trainable numbers."""
+    def parameter_count(self) -> int:
+        """The number of trainable scalars."""
         return sum(one.numel() for one in self.parameters.values())
 
     @property

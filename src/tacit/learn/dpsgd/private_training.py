@@ -22,9 +22,9 @@ from tacit.attack import Finding
 from tacit.learn.dpsgd.canaries import Canaries, noise_ratio
 from tacit.learn.dpsgd.cards import audit_words, card_of
 from tacit.learn.dpsgd.checkpoints import (
-    Progress,
     State,
     StateAnchor,
+    TrainingProgress,
     TrainingSettings,
     model_tensors,
     optimizer_parts,
@@ -67,10 +67,10 @@ class PrivateTraining:
         self._checkpoint, self._checkpoint_every = checkpoint, checkpoint_every
         self._source = SYSTEM
         self._process = os.getpid()
-        self._generator = SecretSeeds(self._source)
+        self._seeds = SecretSeeds(self._source)
         self._noise = BulkGaussian(self._source, exact=settings.exact_noise, in_place=True)
         self._anchor = StateAnchor(budget, settings) if parts.processes.is_first and budget is not None else None
-        self._progress = Progress(settings.schedule.clip_at(0))
+        self._progress = TrainingProgress(settings.schedule.clip_at(0))
         units = parts.units.count + (0 if self._anchor is None else settings.canaries)
         self._groups = Groups(units, settings.schedule.bands, f"{settings.secret} {parts.processes.rank}")
         self._matrix = MatrixNoise(settings.schedule.coefficients)
@@ -147,12 +147,12 @@ class PrivateTraining:
             if not self._steps_left:
                 raise StopIteration
             self._draw()
-            if not self._chunks:  # nobody was sampled
+            if not self._chunks:  # an empty batch
                 self._release({})
         self._clipper.forget()
         chunk, batch = self._chunks.popleft()
         self._pending = (chunk, batch)
-        self._generator.seed()
+        self._seeds.seed()
         return self._parts.rows.fetch(chunk.rows) if batch is None else batch
 
     def _draw(self) -> None:
@@ -168,7 +168,7 @@ class PrivateTraining:
             most, views = self._settings.physical_batch_size, self._settings.views
             self._chunks.extend((chunk, None) for chunk in self._parts.units.chunks(inside, most, views))
             return
-        self._generator.seed()  # a loader shuffles and augments
+        self._seeds.seed()  # a loader shuffles and augments
         batch = None if self._passes is None else next(self._passes, None)
         if batch is None:
             self._passes = iter(self._parts.loader)
@@ -188,7 +188,7 @@ class PrivateTraining:
         """
         self._require_live()
         chunk = self._require_losses(losses)
-        self._generator.restore()
+        self._seeds.restore()
         self._require_unchanged()
         if public_loss is not None and (not callable(public_loss) or self._parts.processes.size > 1):
             raise WrongType(
@@ -325,7 +325,7 @@ class PrivateTraining:
 
     def _end(self) -> None:
         """Settle the charge and audit the training."""
-        self._generator.restore()
+        self._seeds.restore()
         self._clipper.close()
         self._matrix.forget()
         if self._anchor is None or self._budget is None:

@@ -41,12 +41,14 @@ Arguments of `make_private`:
                           steps since the last state, those that may have been seen are lost with a process that dies
     rows_apart            states that the model treats rows apart, where that cannot be tried on made-up rows
                           (`rehearsal`); without it such a model is refused
-    exact_noise           whether noise is drawn by `mechanisms.Gaussian`, exactly and about a hundred times slower,
-                          instead of `BulkGaussian`, whose distance to Gaussian noise is taken off delta
+    exact_noise           whether noise is drawn by `mechanisms.Gaussian`, exactly and in about seven times the
+                          processor time, instead of by `BulkGaussian`, whose distance to Gaussian noise is taken off
+                          delta
     audit                 whether canaries audit the training, or their number
     scheduler             a torch.optim.lr_scheduler of the optimizer: it is stepped after every step of the training,
                           and its state is part of the checkpoint
-    average               the decay of a moving average of the weights (`PrivateTraining.averaged`)
+    average               the decay of a moving average of the weights (`PrivateTraining.averaged`); in step t it is at
+                          most (1 + t) / (10 + t)
     augment               K hands out each row K times; the gradients of its views are averaged before they are clipped
     bands                 DP-FTRL with banded matrix noise: the noise of a step is cancelled in part by that of the next
                           bands - 1 steps, and each step samples from one of `bands` groups of units (`matrix_noise`).
@@ -153,6 +155,7 @@ def make_private(
 
     def charge() -> dict[str, Any]:
         count = _steps(epochs, steps, total, expected, loader)
+        numbers = parts.parameter_count + stated["canaries"] + 1  # one for the count of adaptive clipping
         schedule = planned(
             steps=count,
             batch_size=expected,
@@ -161,7 +164,7 @@ def make_private(
             noise_multiplier=noise_multiplier,
             clip=clip,
             delta=counted_delta(cast(Budget, budget), float(inside_unit_interval("delta", delta))),
-            slack=BulkGaussian(exact=stated["exact_noise"]).failure((parts.numbers + stated["canaries"] + 1) * count),
+            slack=BulkGaussian(exact=stated["exact_noise"]).failure(numbers * count),
             steps_per_pass=None if loader is None else len(loader),
             bands=bands,
         )

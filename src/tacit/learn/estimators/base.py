@@ -23,6 +23,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple, Self, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -348,6 +349,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.features_.encode(self._columns_in(X))
 
+    def _clamped(self, X: Any) -> Floats:
+        """Return rows of numbers in their own units, clamped to the bounds of the features."""
+        return np.asarray(self._encoded(X) * self.features_.units + self.features_.origins)
+
     def _columns_in(self, X: Any) -> dict[str, Any] | RowMatrix:
         """Return the columns of X by the names of the features; raise WrongFeatures where they differ."""
         if isinstance(X, RowMatrix):
@@ -415,6 +420,15 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         """Return the classes as cells: stated, registered, or those of a boolean."""
         assert columns.target is not None
         return inputs.cut(columns.target, self.classes, what="classes")
+
+    @abstractmethod
+    def predict_proba(self, X: Any) -> Floats:
+        """Return P(class | x) for each row and class."""
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most likely class of each row; values beyond bounds are clamped, as in the training."""
+        shares = self.predict_proba(X)
+        return np.asarray(self.classes_[np.argmax(shares, axis=1)])
 
 
 def agreed(name: str, own: Any, stated: Any) -> Any:

@@ -257,7 +257,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
 
     def transform(self, X: Any) -> Floats:
         """Return the distance of each row to each centre; values beyond bounds are clamped first."""
-        values = self._encoded(X) * self.features_.units + self.features_.origins
+        values = self._clamped(X)
         distances = np.stack([np.linalg.norm(values - one, axis=1) for one in self.cluster_centers_], axis=1)
         farthest = np.abs(self.cluster_centers_ - self.features_.origins) + self.features_.units
         return BoundedRows.of(distances, [(0.0, float(np.linalg.norm(one))) for one in farthest])

@@ -105,7 +105,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
 
     def transform(self, X: Any) -> Floats:
         """Return the coordinates of rows in the components; values beyond bounds are clamped first."""
-        values = self._encoded(X) * self.features_.units + self.features_.origins
+        values = self._clamped(X)
         return BoundedRows.of((values - self.mean_) @ self.components_.T, self.output_bounds_.values())
 
     def inverse_transform(self, X: Any) -> Floats:

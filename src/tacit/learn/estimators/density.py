@@ -131,7 +131,7 @@ class KernelDensity(DensityMixin, PrivateEstimator):  # type: ignore[misc]
 
     def score_samples(self, X: Any) -> Floats:
         """Return the logarithm of the density at each row."""
-        values = self._encoded(X) * self.features_.units + self.features_.origins
+        values = self._clamped(X)
         constant = np.log(self.bandwidth_).sum() + len(self.bandwidth_) / 2 * math.log(2 * math.pi)
         weights, found = np.log(self.weights_), np.empty(len(values))
         for start in range(0, len(values), CHUNK):

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.learn.estimators.base import ModelColumns, PrivateClassifier
 from tacit.learn.estimators.exact_gradients import FEATURES_MAX, RESIDUAL, UNIT, WEIGHT_MAX, GradientRows
@@ -221,8 +220,3 @@ class LogisticRegression(PrivateClassifier):
             logits = np.column_stack([np.zeros_like(logits), logits])
         found: Floats = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
         return found
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most likely class of each row; values beyond bounds are clamped, as in the training."""
-        shares = self.predict_proba(X)
-        return np.asarray(self.classes_[np.argmax(shares, axis=1)])

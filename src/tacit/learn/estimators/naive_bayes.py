@@ -112,7 +112,8 @@ def log_shares(counts: NDArray[Any], alpha: float) -> Floats:
 class _NaiveBayes(PrivateClassifier):
     """What both classifiers share: the joint likelihood of classes and features."""
 
-    def _likelihoods(self, X: Any) -> Floats:
+    def predict_joint_log_proba(self, X: Any) -> Floats:
+        """Return log P(x, class) for each row and class."""
         encoded = self._encoded(X)
         features = self.features_
         found = np.tile(np.log(self.class_prior_), (len(encoded), 1))
@@ -128,24 +129,15 @@ class _NaiveBayes(PrivateClassifier):
                 found -= 0.5 * (np.log(2 * np.pi * variance) + (values - mean) ** 2 / variance)
         return np.asarray(found)
 
-    def predict_joint_log_proba(self, X: Any) -> Floats:
-        """Return log P(x, class) for each row and class."""
-        return self._likelihoods(X)
-
     def predict_log_proba(self, X: Any) -> Floats:
         """Return log P(class | x) for each row and class."""
-        joint = self._likelihoods(X)
+        joint = self.predict_joint_log_proba(X)
         found: Floats = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
         return found
 
     def predict_proba(self, X: Any) -> Floats:
         """Return P(class | x) for each row and class."""
         return np.exp(self.predict_log_proba(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most likely class of each row; values beyond bounds are clamped, as in the training."""
-        most_likely = np.argmax(self._likelihoods(X), axis=1)
-        return np.asarray(self.classes_[most_likely])
 
 
 class GaussianNB(_NaiveBayes):

@@ -114,7 +114,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
 
     def transform(self, X: Any) -> Floats:
         """Return the columns of X, standardised."""
-        values = self._encoded(X) * self.features_.units + self.features_.origins
+        values = self._clamped(X)
         return BoundedRows.of(self._scaled(values), self.output_bounds_.values())
 
     def inverse_transform(self, X: Any) -> Floats:
@@ -229,7 +229,7 @@ class KBinsDiscretizer(TransformerMixin, PrivateEstimator):  # type: ignore[misc
 
     def transform(self, X: Any) -> Floats:
         """Return the bin of each value, as a number or one-hot; values beyond bounds are clamped first."""
-        values = self._encoded(X) * self.features_.units + self.features_.origins
+        values = self._clamped(X)
         found = [
             np.clip(np.searchsorted(edges, column, side="right") - 1, 0, len(edges) - 2)
             for edges, column in zip(self.bin_edges_, values.T, strict=True)

@@ -13,7 +13,6 @@ every row passes `max_depth` splits. Tables are counted by the engine of a regis
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -183,15 +182,6 @@ class CellClassifier(PrivateClassifier):
         check_is_fitted(self)
         read = zip(self.features_.columns, self.features_.read(self._columns_in(X)), strict=True)
         return np.column_stack([column.cells(cut) for cut, column in read if isinstance(cut, Cut)])
-
-    @abstractmethod
-    def predict_proba(self, X: Any) -> Floats:
-        """Return P(class | x) for each row and class."""
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most likely class of each row; values beyond bounds are clamped, as in the training."""
-        shares = self.predict_proba(X)
-        return np.asarray(self.classes_[np.argmax(shares, axis=1)])
 
 
 class _TreeClassifier(CellClassifier):

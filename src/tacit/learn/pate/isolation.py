@@ -3,7 +3,8 @@
 Promise: inside `isolated` the generators of `random`, numpy and torch start from secret seeds, and afterwards they are
 where they were before (`secret_seeds`). Without it, a teacher that draws more numbers, because its part has one unit
 more, would move the votes of all teachers after it where the caller has fixed a seed (torch starts with a fixed one).
-What numpy does about overflows, and the type, gradient mode and training switches of torch, are restored as well.
+What numpy does about overflows, and torch's gradient mode, default dtype, number of threads, deterministic mode and
+precision of matrix products, are restored as well.
 """
 
 from __future__ import annotations

@@ -410,7 +410,7 @@ class PrivatePrediction(_Ensemble):
         self._anchor = StepAnchor(self.budget, permit.id, plan.queries)
         self._digest = start_digest(self._source.read(32))
         self._anchor.begin(self._digest)
-        self._models, self._plan_of, self._shape, self._lock = models, plan, training.x.shape[1:], Lock()
+        self._models, self._charged_plan, self._shape, self._lock = models, plan, training.x.shape[1:], Lock()
         self.classes_, self.cost_, self.permit_ = self._classes(), permit.cost, permit
         self.asked_ = self.answered_ = 0
         self.card_ = f"Private prediction: {self._describe(plan)}"
@@ -426,7 +426,7 @@ class PrivatePrediction(_Ensemble):
             return self._predict(_rows("X", X))
 
     def _predict(self, rows: NDArray[Any]) -> np.ma.MaskedArray[Any, Any]:
-        plan = self._plan_of
+        plan = self._charged_plan
         if rows.shape[1:] != self._shape:
             raise WrongType("rows must have the shape of those that were learned from", name="X", value=rows.shape)
         if self.asked_ + len(rows) > plan.queries or self.answered_ >= plan.answers:

@@ -67,16 +67,18 @@ def test_at_a_large_epsilon_the_measured_deviation_notices_it(factor: float) -> 
     assert training.noise_ratio[2] < 1
 
 
-@pytest.mark.parametrize("period", [1, 30])
-def test_noise_that_is_used_again_is_noticed(period: int) -> None:
+@pytest.mark.parametrize(("period", "sign"), [(1, 1), (30, 1), (1, -1)])
+def test_noise_that_is_used_again_is_noticed(period: int, sign: int) -> None:
+    """Also noise whose sign alternates, which cancels in the sums over the steps."""
     kept: list[Any] = []
     calls = iter(range(1_000))
 
     def add(self: BulkGaussian, sums: Any, deviation: float, sensitivity: float) -> Any:
         if len(kept) < period:
             kept.append(ADD(self, {n: torch.zeros_like(one) for n, one in sums.items()}, deviation, sensitivity))
-        again = kept[next(calls) % period]
-        return {name: one + again[name] for name, one in sums.items()}
+        call = next(calls)
+        again = kept[call % period]
+        return {name: one + sign**call * again[name] for name, one in sums.items()}
 
     with patch.object(BulkGaussian, "add", add), pytest.warns(UserWarning, match="more than one step"):
         assert "is used in more than one step" in audited().faults

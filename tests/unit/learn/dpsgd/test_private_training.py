@@ -284,20 +284,37 @@ def test_schedules_are_evaluated_before_the_start_and_composed() -> None:
     train(training)
 
 
-def test_public_losses_and_averages_are_added_after_the_noise() -> None:
+def test_public_gradients_are_added_without_clipping_and_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "tacit.mechanisms.bulk_gaussian.BulkGaussian.add",
+        lambda _, sums, *__: {name: torch.zeros_like(one) for name, one in sums.items()},
+    )
     net = model()
-    training = private(net, steps=4, average=0.9)
+    training = private(net, steps=4, optimizer=optimizer(net, lr=0.1, momentum=0.0))
     public = rows(20, seed=5)
     for features, labels in training:
         losses = F.cross_entropy(net(features), labels, reduction="none")
         with pytest.raises(InvalidInput, match="public_loss must"):
             training.step(losses, public_loss=1.0)
+        start = net.weight.detach().clone()
+        (gradient,) = torch.autograd.grad(1e3 * F.cross_entropy(net(public[0]), public[1]), net.weight)
         training.step(
             F.cross_entropy(net(features), labels, reduction="none"),
-            public_loss=lambda: F.cross_entropy(net(public[0]), public[1]),
+            public_loss=lambda: 1e3 * F.cross_entropy(net(public[0]), public[1]),
         )
+        torch.testing.assert_close(net.weight.detach(), start - 0.1 * gradient)
+
+
+def test_the_average_follows_the_weights_with_a_smaller_decay_in_the_first_steps() -> None:
+    net = model()
+    training = private(net, steps=4, average=0.3)
+    expected = net.weight.detach().clone()
+    for step, (features, labels) in enumerate(training, start=1):
+        training.step(F.cross_entropy(net(features), labels, reduction="none"))
+        decay = min(0.3, (1 + step) / (10 + step))
+        expected = decay * expected + (1 - decay) * net.weight.detach()
+        torch.testing.assert_close(training.averaged["weight"], expected)
     assert set(training.averaged) == {"weight", "bias"}
-    assert not torch.equal(training.averaged["weight"], net.weight)
 
 
 def test_a_refused_budget_leaves_everything_as_it_was() -> None:

@@ -98,11 +98,16 @@ def test_rounding_makes_no_noise_smaller_than_stated(seen: Seen) -> None:
         assert not narrowed(training, 2.0, seen.added[0][1], multiplier)
 
 
-@pytest.mark.parametrize(("batch_size", "is_precise"), [(600, True), (60, False)])
+@pytest.mark.parametrize(
+    ("batch_size", "processes", "is_precise"), [(600, 1, True), (60, 1, False), (60, 2, True), (30, 2, False)]
+)
 def test_batches_too_large_for_single_precision_are_summed_in_double(
-    seen: Seen, batch_size: int, is_precise: bool
+    seen: Seen, batch_size: int, processes: int, is_precise: bool
 ) -> None:
-    train(private(data=rows(batch_size), batch_size=batch_size, steps=2))
+    """Each of several processes may sum its share of the rows that are allowed in single precision."""
+    training = private(data=rows(batch_size), batch_size=batch_size, steps=2)
+    training._parts.processes.size = processes
+    train(training)
     assert [one for _, _, one in seen.clipped] == [is_precise] * 2
 
 

@@ -17,7 +17,9 @@ from sklearn.base import clone
 import tacit
 from tacit.learn import from_document
 from tacit.privacy.errors import InvalidInput, NotBounded, TacitError
+from tacit.stats.array_sums import ArrayRows
 from tests.support.estimators import BOUNDS, CLASSES, COSTS, EXACT, EXAMPLES, GROUPS, LABELS, ROWS, SIZE, outputs
+from tests.support.transcripts import plan_of, record, rows_of
 
 NAMES = sorted(EXAMPLES)
 every_estimator = pytest.mark.parametrize("name", NAMES)
@@ -175,3 +177,19 @@ def test_damaged_documents_are_refused(changed: dict[str, Any]) -> None:
     document = example.estimator().fit(example.X).to_document()
     with pytest.raises(InvalidInput):
         from_document({**document, **changed})
+
+
+@every_estimator
+def test_a_plan_that_reads_rows_itself_states_a_step_for_each_measurement_at_least(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, matrix = [], ArrayRows.matrix
+
+    def reading(self: ArrayRows, *given: Any) -> Any:
+        read.append(given)
+        return matrix(self, *given)
+
+    monkeypatch.setattr(ArrayRows, "matrix", reading)
+    plan = plan_of(name, tacit.privacy.Relation.ADD_REMOVE, 1, 0.0)
+    measured, _ = record(plan, rows_of(name, [[(1.0, 2.0, "x", "high", 3.0)]], 1), seed=0)
+    assert (plan.row_steps >= len(measured)) if read else (plan.row_steps == 0)

@@ -318,3 +318,8 @@ def test_the_smooth_bound_of_several_queries_is_smooth() -> None:
             neighbour[query, j] -= 1
             neighbour[query, k] += 1
         assert abs(math.log(smooth(votes) / smooth(neighbour))) <= beta * (1 + 1e-9)
+
+
+def test_a_sequence_that_decreases_counts_with_its_greatest_value_so_far() -> None:
+    local = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 1.0]])
+    assert smooth_bound(local, 0.1) == pytest.approx(3 * math.exp(-0.1))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 from tacit.accounting.conversions import epsilon_of_renyi
 from tacit.accounting.renyi import renyi_curve
@@ -64,3 +66,12 @@ def test_the_noise_is_wider_than_smooth_sensitivity_by_the_rounding(
     (variance,) = variances
     widened = (Fraction(smooth) + 2 * GRID) * 6 / GRID
     assert float(variance) == pytest.approx(float(widened**2 + SMOOTHING_VARIANCE), rel=1e-12)
+
+
+def test_the_upper_end_covers_the_bound_where_both_noises_are_at_the_end_of_their_half_of_the_confidence() -> None:
+    bound, smooth, quantile = 0.02, 1e-3, float(special.ndtri(1 - (1 - REPORT.level) / 2))
+    noisy_log = math.log(smooth) - quantile * REPORT.beta * REPORT.scale_sigma
+    found = REPORT._epsilon(bound - quantile * smooth * REPORT.sigma, noisy_log, 1e-5, True)
+    true = epsilon_of_renyi(REPORT.order, bound + REPORT.renyi(REPORT.order), 1e-5)
+    assert true <= found.epsilon <= true + 1e-4
+    assert found.estimate < true

@@ -73,6 +73,20 @@ def test_nothing_but_reports_is_learned_from(monkeypatch: pytest.MonkeyPatch) ->
     assert classifier().fit(X, Y).score(NEW, LABELS) < 0.3
 
 
+def test_rounds_end_where_the_likelihood_of_the_reports_is_greatest() -> None:
+    """Its gradient in the weights, the mean of (posterior less prediction) times the features, falls to 0."""
+
+    def gradient(rounds: int) -> float:
+        model = classifier(LogisticRegression(C=1e6), rounds=rounds).fit(X, Y)
+        predicted = model.predict_proba(X)
+        posterior = predicted * model.released_.likelihoods
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        surplus = (posterior - predicted)[:, 1]
+        return float(np.abs(np.append(surplus @ X, surplus.sum())).max()) / len(X)
+
+    assert gradient(1) > 5 * gradient(16)
+
+
 @pytest.mark.parametrize("stages", [1, 2])
 def test_a_fit_is_charged_what_the_preview_says(stages: int) -> None:
     paid, owners = budget(), np.arange(len(Y)) // 2
