@@ -30,17 +30,14 @@ from typing import Any, Final, Literal, Self
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
-from torch.nn import functional
 from torch.nn.utils.parametrize import is_parametrized
 from torch.utils.hooks import RemovableHandle
 
 from tacit.learn.dpsgd import attention, recurrent
+from tacit.learn.dpsgd.layer_rules import rule_for
 from tacit.learn.dpsgd.layers import (
-    Convolution,
-    Embedding,
     Gradients,
     Linear,
-    Normalization,
     RowGroups,
     Rule,
     Scratch,
@@ -58,7 +55,7 @@ from tacit.learn.dpsgd.model_checks import (
     require_separate_samples,
     require_uncompiled,
 )
-from tacit.learn.dpsgd.rehearsal import Call
+from tacit.learn.dpsgd.rehearsal import ROWS, UNTRIED, Call, bounded_loss
 from tacit.learn.dpsgd.rounding import CLIP_MAX, CLIP_MIN, NORM_FLOOR, NORM_SLACK, products_are_reduced
 from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
 
@@ -72,8 +69,10 @@ OWN_FORWARDS: Final[dict[type[nn.Module], Any]] = {
     nn.MultiheadAttention: attention,
 }
 """Modules whose passes are computed by other code while they are noted."""
-CONVOLUTIONS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
-INSTANCE_NORMS: Final = (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
+WHOLE_GRADIENT: Final = 1e-2
+"""The relative difference of a parameter's gradient from the sum over its layers' that rounding explains."""
+CANCELLED: Final = 1e-4
+"""What is left of a gradient that cancels to 0 by rounding, over the greatest gradient of a parameter."""
 
 
 class PerSampleClipper:
@@ -91,8 +90,10 @@ class PerSampleClipper:
         self._scratch = Scratch()
         self._paused = False
         self._probed = False
-        self._calls: list[Call] = []
+        self._called: list[tuple[nn.Module, Any, bool]] = []
         self._depth = 0
+        self._rehearsed: dict[nn.Module, Call] = {}
+        self._modes: list[bool] = []
         self._handles: list[RemovableHandle] = []
         require_uncompiled(model)
         require_separate_samples(model)
@@ -100,10 +101,11 @@ class PerSampleClipper:
             if isinstance(module, NORMS_OF_BATCHES):
                 self._handles.append(module.register_forward_pre_hook(require_separate))
         self._replaced: list[nn.Module] = []
-        for module in _modules_with_parameters(model):
+        self._layers = _modules_with_parameters(model)
+        for module in self._layers:
             self._attach(module)
         self._rows_apart = rows_apart
-        self._watching = [handle for one in model.modules() for handle in self._watch(one)]
+        self._handles += [handle for one in model.modules() for handle in self._watch(one)]
 
     def __enter__(self) -> Self:
         return self
@@ -113,7 +115,7 @@ class PerSampleClipper:
 
     def close(self) -> None:
         """Remove the hooks from the model."""
-        for handle in (*self._handles, *self._watching):
+        for handle in self._handles:
             handle.remove()
         self._handles.clear()
         for module in self._replaced:
@@ -124,7 +126,7 @@ class PerSampleClipper:
     def forget(self) -> None:
         """Drop what was noted of forward passes whose losses are not wanted."""
         self._uses.clear()
-        self._calls, self._depth = [], 0
+        self._called, self._depth = [], 0
 
     def clipped_sums(
         self, losses: Tensor, clip: float, units: Tensor | None = None, *, is_precise: bool = False
@@ -146,6 +148,8 @@ class PerSampleClipper:
             return self._with_zeros({}), losses.detach().new_zeros(0)
         require_separate_samples(self.model)
         rows = _rows_of(losses, units, self._scratch, is_precise=is_precise or products_are_reduced())
+        if not self._rows_apart:
+            self._rehearse(len(losses))
         if not self._probed and len(losses) > 1:
             self._probe(losses, uses)
         reached = _reached(losses, uses)
@@ -199,8 +203,6 @@ class PerSampleClipper:
                 return
             own = dict(module.named_parameters(recurse=whole))
             if isinstance(rule, Vectorised):
-                if not self._probed:
-                    self._calls.append(Call.of(module, arguments, keywords))
                 self._note(rule, own, (arguments, keywords), output)
             else:
                 self._note(rule, own, (*arguments, *keywords.values())[0].detach(), output)
@@ -208,11 +210,11 @@ class PerSampleClipper:
         self._handles.append(module.register_forward_hook(note, with_kwargs=True, prepend=True))
 
     def _watch(self, module: nn.Module) -> list[RemovableHandle]:
-        """Note the shapes of calls of a module from outside of the model, until rows were seen to be apart."""
+        """Note calls of a module from outside of the model that were not rehearsed yet."""
 
         def enter(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-            if self._notes() and self._depth == 0:
-                self._calls.append(Call.of(module, arguments, keywords))
+            if self._depth == 0 and not self._paused and module not in self._rehearsed:
+                self._called.append((module, (arguments, keywords), torch.is_grad_enabled()))
             self._depth += 1
 
         def leave(*_: Any) -> None:
@@ -255,15 +257,68 @@ class PerSampleClipper:
         finally:
             self._paused = False
 
+    def _rehearse(self, rows: int) -> None:
+        """Raise unless the modules that were called treat rows apart; again where one was switched to another mode."""
+        called, self._called = self._called, []
+        modes = [one.training for one in self.model.modules()]
+        calls = list(self._rehearsed.values()) if modes != self._modes else []
+        calls += [Call.of(module, given, rows, has_gradients=learns) for module, given, learns in called]
+        for call in calls:
+            with self._pause():
+                call.require_rows_apart(self._layers)
+            self._rehearsed[call.module] = call
+            if call.has_gradients and self.model.training:
+                self._require_whole_gradients(call)
+        self._modes = modes
+        if not self._rehearsed:
+            raise WrongType(f"no module of the model was seen to be called, {UNTRIED}", name="model")
+
+    def _require_whole_gradients(self, call: Call) -> None:
+        """Raise unless the gradients of noted layers are all of those of their parameters, on made-up rows."""
+        uses, self._uses = self._uses, []
+        try:
+            outputs = [one for one in call.made_up_outputs() if one.requires_grad]
+            noted = self._uses
+        finally:
+            self._uses = uses
+        own = {parameter for module in self._replaced for parameter in module.parameters()}  # their passes are ours
+        parameters = list({one: None for use in noted for one in use.parameters.values() if one not in own})
+        if not outputs or not parameters:
+            return
+        total = torch.stack([bounded_loss(one).sum() for one in outputs]).sum()
+        edges = [use.edge for use in noted]
+        targets: Any = [*parameters, *edges]
+        grads: list[Tensor | None] = list(torch.autograd.grad(total, targets, allow_unused=True))
+        pairs = zip(noted, grads[len(parameters) :], strict=True)
+        reached = [(use, grad) for use, grad in pairs if grad is not None]
+        if any(len(grad) != ROWS for _, grad in reached):
+            return  # refused where the private rows are learnt from
+        rows, sums = RowGroups(ROWS, None, True, self._scratch), {}
+        with torch.no_grad(), self._pause():
+            for block in _blocks(reached):
+                _, formed = block.norms(rows)
+                sums.update(block.sums(rows, torch.ones(ROWS, dtype=torch.float64), formed))
+        wholes = [
+            torch.zeros_like(parameter) if grad is None else grad.to_dense()
+            for parameter, grad in zip(parameters, grads, strict=False)
+        ]
+        cancelled = CANCELLED * max(float(one.norm()) for one in wholes)
+        for parameter, whole in zip(parameters, wholes, strict=True):
+            found = sums.get(parameter, torch.zeros_like(parameter))
+            error = float((found.to(whole.dtype) - whole).norm())
+            if error > WHOLE_GRADIENT * float(whole.norm()) + cancelled:
+                raise WrongType(
+                    f"{self._names[parameter]} is also used outside of its layer's forward method, or that method was "
+                    "replaced; call the layer, or freeze the parameter",
+                    name="model",
+                )
+
     def _probe(self, losses: Tensor, uses: list[Use]) -> None:
         """Raise unless each loss depends on its own row alone, and parameters are used through noted layers alone.
 
         One more backward pass, for every second loss, in the first step: the gradients of the other rows must be 0. It
         does not see what rows tell one another without a gradient; the calls of modules are rehearsed for that.
         """
-        with self._pause():
-            for call in () if self._rows_apart else self._calls:
-                call.require_rows_apart()
         parameters = list(self._names)
         targets: Any = [*(use.edge for use in uses), *parameters]
         grads = torch.autograd.grad(losses[::2].sum(), targets, retain_graph=True, allow_unused=True)
@@ -284,10 +339,6 @@ class PerSampleClipper:
                     name="model",
                 )
         self._probed = True
-        self._calls.clear()
-        for handle in self._watching:
-            handle.remove()
-        self._watching.clear()
 
     def _names_of(self, use: Use) -> list[str]:
         return [self._names[parameter] for parameter in use.parameters.values()]
@@ -415,35 +466,3 @@ def _rows_of(losses: Tensor, units: Tensor | None, scratch: Scratch, *, is_preci
         raise WrongType("units has one whole number for each loss", name="units")
     distinct, numbers = torch.unique(units, return_inverse=True)
     return RowGroups(len(distinct), numbers, is_precise, scratch)
-
-
-def rule_for(module: nn.Module) -> Rule | None:
-    """Return the rule of a layer of torch.nn, or None where only `Vectorised` applies.
-
-    Subclasses may compute something else, so a rule is for exactly the classes named here.
-    """
-    kind = type(module)
-    if kind is nn.Linear:
-        return Linear()
-    if kind in CONVOLUTIONS:
-        return Convolution(module)
-    if isinstance(module, nn.Embedding) and kind is nn.Embedding and _plain_embedding(module):
-        return Embedding(module.padding_idx)
-    return _normalization(module, kind)
-
-
-def _plain_embedding(module: nn.Embedding) -> bool:
-    return module.max_norm is None and not module.scale_grad_by_freq and not module.sparse
-
-
-def _normalization(module: Any, kind: type[nn.Module]) -> Rule | None:
-    shape = getattr(module, "normalized_shape", ())
-    if kind is nn.LayerNorm:
-        return Normalization(lambda value: functional.layer_norm(value, shape, eps=module.eps), len(shape))
-    if kind is nn.RMSNorm:
-        return Normalization(lambda value: functional.rms_norm(value, shape, eps=module.eps), len(shape))
-    if kind is nn.GroupNorm:
-        return Normalization(lambda value: functional.group_norm(value, module.num_groups, eps=module.eps))
-    if kind in INSTANCE_NORMS:
-        return Normalization(lambda value: functional.instance_norm(value, eps=module.eps))
-    return None

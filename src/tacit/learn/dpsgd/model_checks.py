@@ -52,8 +52,10 @@ def require_separate(module: nn.Module, _: Any, name: str = "a layer") -> None:
 
 def require_plain(module: nn.Module, *, has_rule: bool) -> None:
     """Raise for a layer whose weights are not its parameters as they stand, or are changed by its forward pass."""
-    trainable = {name for name, one in module.named_parameters(recurse=False) if one.requires_grad}
-    kind = type(module).__name__
+    own = {name: one for name, one in module.named_parameters(recurse=False) if one.requires_grad}
+    kind, trainable = type(module).__name__, set(own)
+    if any(one.is_complex() for one in own.values()):
+        raise WrongType(f"a {kind} has complex parameters, which private training does not support", name="model")
     if has_rule and (computed := sorted(trainable - {"weight", "bias"})):
         raise WrongType(
             f"a hook computes the weights of a {kind} from {computed[0]}, as torch.nn.utils.weight_norm does; use "
