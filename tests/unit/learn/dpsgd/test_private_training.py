@@ -437,7 +437,7 @@ def test_wrong_types_of_the_main_arguments() -> None:
         with pytest.raises(InvalidInput):
             tacit.learn.make_private(
                 *arguments, epsilon=1.0, delta=1e-5, batch_size=2, steps=1, budget=tacit.Budget(9, 0.1)
-            )
+            )  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="paid from a budget"):
         tacit.learn.make_private(net, optimizer(net), data, epsilon=1.0, delta=1e-5, batch_size=2, steps=1, budget=None)
     with pytest.raises((NotPositive, OutOfRange)):
