@@ -428,6 +428,8 @@ def test_the_card_says_what_was_done() -> None:
     assert training.finding is not None
     assert training.finding.claimed is not None
     assert training.finding.lower_bound is not None
+    assert str(training.finding).startswith(f"{training.finding.attack}")
+    assert training.finding.reason in str(training.finding)
 
 
 def test_wrong_types_of_the_main_arguments() -> None:
