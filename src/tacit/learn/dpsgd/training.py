@@ -26,7 +26,8 @@ failure in the loop loses no step: the same chunk is handed out again when the l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -212,7 +213,8 @@ def preview_private(
     stated = _stated(parts, clip, clipping, physical_batch_size, augment, None, audit)
     stated |= {"exact_noise": bool(exact_noise), "rows_apart": bool(rows_apart)}
     size = _Size.of(parts, batch_size, epochs, steps)
-    PerSampleClipper(model, clipping, rows_apart=stated["rows_apart"]).close()
+    with _leaving(model):
+        PerSampleClipper(model, clipping, rows_apart=stated["rows_apart"]).close()
     schedule = _schedule(parts, stated, size, budget, epsilon, noise_multiplier, delta, clip, bands)
     quote = preview_steps(_Plan(schedule), budget)
     return TrainingPreview(**quote.facts, noise_multiplier=min(one for one, _ in schedule.noise), steps=schedule.steps)
@@ -291,6 +293,17 @@ def _decided(parts: TrainingParts, charge: Callable[[], dict[str, Any]], clipper
     except BaseException:
         clipper.close()
         raise
+
+
+@contextmanager
+def _leaving(model: nn.Module) -> Iterator[None]:
+    """Give modules back the passes that another training of the model, which goes on, has put in their place."""
+    kept = {module: vars(module)["forward"] for module in model.modules() if "forward" in vars(module)}
+    try:
+        yield
+    finally:
+        for module, forward in kept.items():
+            module.forward = forward
 
 
 def _charged(

@@ -12,7 +12,7 @@ import tacit
 import tacit.learn
 from tacit.learn import AdaptiveClip
 from tacit.privacy.errors import InvalidInput, OutOfRange
-from tests.support.trainings import model, optimizer, private, rows
+from tests.support.trainings import model, optimizer, private, rows, train
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,24 @@ def test_a_preview_says_what_does_not_fit_and_refuses_what_a_training_does() -> 
     with pytest.raises(InvalidInput, match="module '1' is a BatchNorm1d"):
         tacit.learn.preview_private(bad, optimizer(bad), rows(), epsilon=1.0, **given)
     assert not bad._modules["1"]._forward_pre_hooks
+
+
+def test_a_preview_leaves_a_training_of_the_same_model_as_it_is() -> None:
+    class Recurrent(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cells, self.out = torch.nn.GRU(4, 3, batch_first=True), torch.nn.Linear(3, 2)
+
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            found: torch.Tensor = self.out(self.cells(inputs.unsqueeze(1))[0][:, -1])
+            return found
+
+    net = Recurrent()
+    training = private(net)
+    given: dict[str, Any] = {"delta": 1e-5, "batch_size": 20, "steps": 5, "budget": tacit.Budget(50.0, 1e-3)}
+    tacit.learn.preview_private(net, optimizer(net), rows(), epsilon=2.0, **given)
+    train(training)
+    assert training.steps == 5
 
 
 def test_every_argument_of_a_training_is_described_where_help_shows_it() -> None:
