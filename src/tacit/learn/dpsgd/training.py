@@ -158,13 +158,15 @@ def make_private(
     stated = _stated(parts, clip, clipping, physical_batch_size, augment, average, audit)
     stated |= {"exact_noise": bool(exact_noise), "rows_apart": bool(rows_apart)}
     size = _Size.of(parts, batch_size, epochs, steps)
-    clipper = PerSampleClipper(model, clipping, rows_apart=stated["rows_apart"])
 
     def charge() -> dict[str, Any]:
         schedule = _schedule(parts, stated, size, budget, epsilon, noise_multiplier, delta, clip, bands)
         return _charged(parts, schedule, stated, budget, place, purpose).to_dict()
 
-    return PrivateTraining(parts, clipper, _decided(parts, charge, clipper), budget, place, every).start()
+    with _leaving(model):
+        clipper = PerSampleClipper(model, clipping, rows_apart=stated["rows_apart"])
+        settings = _decided(parts, charge, clipper)
+    return PrivateTraining(parts, clipper, settings, budget, place, every).start()
 
 
 make_private.__doc__ = f"{make_private.__doc__}\n\n{ARGUMENTS}"
@@ -213,7 +215,7 @@ def preview_private(
     stated = _stated(parts, clip, clipping, physical_batch_size, augment, None, audit)
     stated |= {"exact_noise": bool(exact_noise), "rows_apart": bool(rows_apart)}
     size = _Size.of(parts, batch_size, epochs, steps)
-    with _leaving(model):
+    with _leaving(model, also_on_success=True):
         PerSampleClipper(model, clipping, rows_apart=stated["rows_apart"]).close()
     schedule = _schedule(parts, stated, size, budget, epsilon, noise_multiplier, delta, clip, bands)
     quote = preview_steps(_Plan(schedule), budget)
@@ -296,13 +298,16 @@ def _decided(parts: TrainingParts, charge: Callable[[], dict[str, Any]], clipper
 
 
 @contextmanager
-def _leaving(model: nn.Module) -> Iterator[None]:
-    """Give modules back the passes that another training of the model, which goes on, has put in their place."""
+def _leaving(model: nn.Module, *, also_on_success: bool = False) -> Iterator[None]:
+    """On a refusal give modules back the passes that a training of the model, which goes on, has put in their place."""
     kept = {module: vars(module)["forward"] for module in model.modules() if "forward" in vars(module)}
     try:
         yield
+    except BaseException:
+        also_on_success = True
+        raise
     finally:
-        for module, forward in kept.items():
+        for module, forward in kept.items() if also_on_success else ():
             module.forward = forward
 
 

@@ -11,7 +11,7 @@ import torch
 import tacit
 import tacit.learn
 from tacit.learn import AdaptiveClip
-from tacit.privacy.errors import InvalidInput, OutOfRange
+from tacit.privacy.errors import BudgetExceeded, InvalidInput, OutOfRange
 from tests.support.trainings import model, optimizer, private, rows, train
 
 
@@ -52,7 +52,7 @@ def test_a_preview_says_what_does_not_fit_and_refuses_what_a_training_does() -> 
     assert not bad._modules["1"]._forward_pre_hooks
 
 
-def test_a_preview_leaves_a_training_of_the_same_model_as_it_is() -> None:
+def test_previews_and_refusals_leave_a_training_of_the_same_model_as_it_is() -> None:
     class Recurrent(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -66,6 +66,8 @@ def test_a_preview_leaves_a_training_of_the_same_model_as_it_is() -> None:
     training = private(net)
     given: dict[str, Any] = {"delta": 1e-5, "batch_size": 20, "steps": 5, "budget": tacit.Budget(50.0, 1e-3)}
     tacit.learn.preview_private(net, optimizer(net), rows(), epsilon=2.0, **given)
+    with pytest.raises(BudgetExceeded):
+        tacit.learn.make_private(net, optimizer(net), rows(), epsilon=200.0, **given)
     train(training)
     assert training.steps == 5
 
