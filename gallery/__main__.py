@@ -31,7 +31,7 @@ def exhibit(name: str, small: bool) -> Exhibit:
 def main(exhibits: tuple[str, ...], folder: Path, small: bool) -> None:
     """Run the scripts of the exhibits, by default all, and write their plots into a folder."""
     for name in exhibits or names():
-        show(exhibit(name, small), folder)
+        show(exhibit(name, small), folder, is_small=small)
     click.echo(f"plots are in {folder}", err=True)
 
 

@@ -72,16 +72,17 @@ def command(run: Run) -> click.Command:
     @click.argument("folder", default=PLOTS, type=click.Path(file_okay=False, path_type=Path))
     @click.option("--small", is_flag=True, help="End within a few seconds, with fewer people and runs.")
     def main(folder: Path, small: bool) -> None:
-        show(run(small), folder)
+        show(run(small), folder, is_small=small)
 
     return main
 
 
-def show(exhibit: Exhibit, folder: Path) -> None:
-    """Print the table of an exhibit, and write its plots as PNG and SVG."""
-    grid = Table(title=exhibit.title, title_justify="left", box=SIMPLE_HEAD, header_style="bold")
+def show(exhibit: Exhibit, folder: Path, *, is_small: bool = False) -> None:
+    """Print the table of an exhibit, and write its plots as PNG and SVG; the figures of a small run are marked."""
+    title = exhibit.title + ("; small run, not to be compared with the published figures" if is_small else "")
+    grid = Table(title=title, title_justify="left", box=SIMPLE_HEAD, header_style="bold")
     grid.add_column("")
-    for name in ("published", "theory", "here (95 % interval)"):
+    for name in ("published", "theory", f"here{', small run' if is_small else ''} (95 % interval)"):
         grid.add_column(name, justify="right")
     for row in exhibit.rows:
         grid.add_row(row.figure, row.published, row.theory, row.text)

@@ -46,6 +46,7 @@ SIGMA: Final = 40
 def run(small: bool) -> Exhibit:
     """Train students at several noises and numbers of teachers, and price selecting and answering."""
     data, name = _split(small)
+    name += ", small run" if small else ""
     counts, queries = ((10, 40), 60) if small else ((50, 100, 250), 100)
     curves = {count: _accuracies(data, count, queries, NOISES[1:4] if small else NOISES) for count in counts}
     asked, most = (100 if small else 640), counts[-1]
@@ -74,7 +75,7 @@ def run(small: bool) -> Exhibit:
         "pate_costs": _costs_plot(costs, name, most, asked),
         "pate_answered": _answered_plot(costs, name, most, asked),
     }
-    return Exhibit(f"{TITLE} ({name})", rows, plots)
+    return Exhibit(f"{TITLE} ({name.partition(',')[0]})", rows, plots)
 
 
 def _split(small: bool) -> tuple[Split, str]:
@@ -137,7 +138,7 @@ def _accuracy_plot(curves: dict[int, list[tuple[float, float]]], queries: int, n
         layers += [line(points, color=shade), dots(points, color=shade)]
         layers.append(label(points[-1], f"{teachers} teachers", align="left", dx=4, dy=16, color=shade))
     return plot(
-        "More teachers hide more noise",
+        "Accuracy of the student by epsilon and number of teachers",
         [f"students of {queries} labels by GNMax, a point for each noise; {name}", "epsilon is data-independent"],
         x={"scale": {"type": "log", "domain": [0.2, 14]}, "axis": {"title": "epsilon at delta 1e-5 (log scale)"}},
         y={"scale": {"domain": [0, 100]}, "axis": {"title": "student, % correct"}},

@@ -302,6 +302,10 @@ class Finding:
         _require(self.seconds >= 0, "seconds must not be negative")
         _require(self.lower_bound is None or self.lower_bound >= 0, "lower_bound must not be negative")
 
+    def __str__(self) -> str:
+        target = f" of {self.target}" if self.target else ""
+        return f"{self.attack}{target}: {self.verdict}. {self.reason}"
+
     @property
     def is_violation(self) -> bool:
         """Whether the claim is refuted."""

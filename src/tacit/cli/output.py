@@ -29,7 +29,7 @@ T = TypeVar("T")
 FORMATS: Final = ("table", "csv", "json", "markdown")
 TEXT_WIDTH_MAX: Final = 100
 LABEL_WIDTH: Final = 17
-UNBROKEN: Final = frozenset({"permit"})
+UNBROKEN: Final = frozenset({"model", "permit"})
 """Columns whose cells are copied, and therefore never wrapped."""
 
 

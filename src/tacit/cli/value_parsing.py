@@ -24,11 +24,11 @@ EXAMPLES: Final = {
 _TRUTHS: Final = {"true": True, "yes": True, "false": False, "no": False}
 
 
-def pair_of(text: str, example: str) -> tuple[str, str]:
+def pair_of(text: str, example: str, form: str = "COLUMN=VALUE") -> tuple[str, str]:
     """Split "column=value" at the first =; neither part may be empty."""
     name, mark, value = text.partition("=")
     if not (mark and name.strip() and value.strip()):
-        raise InvalidInput(f"write COLUMN=VALUE, such as {example}, not {text!r}", value=text)
+        raise InvalidInput(f"write {form}, such as {example}, not {text!r}", value=text)
     return name.strip(), value.strip()
 
 

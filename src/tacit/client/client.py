@@ -32,7 +32,7 @@ from tacit.client.resources import (
     table_of,
     table_request,
 )
-from tacit.client.transport import SecretToken, Transport
+from tacit.client.transport import SecretToken, Transport, chosen_server
 from tacit.ledger import Budget
 from tacit.ledger.administration import Request
 from tacit.ledger.budget import check_analyst_budgets
@@ -438,16 +438,18 @@ def _warn(sentences: Iterable[str], warn: Callable[[str], None] | None = None) -
 
 
 def connect(
-    url: str,
+    url: str | None = None,
     token: str | None = None,
     *,
     timeout_s: float = 60,
     verify: bool | str | Path = True,
     retries: int = 3,
 ) -> Client:
-    """Return a client of a server; `token` may be "file:PATH", and is read from TACIT_TOKEN by default.
+    """Return a client of a server, by default that of TACIT_SERVER.
+
+    `token` may be "file:PATH", and is read from TACIT_TOKEN by default.
 
     `verify` names a file or folder of trusted certificates. A request whose response was lost is repeated up to
     `retries` times, if that is safe; a busy server is waited for up to `timeout_s`.
     """
-    return Client(url, token, timeout_s=timeout_s, verify=verify, retries=retries)
+    return Client(chosen_server(url), token, timeout_s=timeout_s, verify=verify, retries=retries)

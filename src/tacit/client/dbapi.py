@@ -43,6 +43,7 @@ from sqlglot.errors import SqlglotError
 
 from tacit.client.answers import RemoteRelease
 from tacit.client.client import Client
+from tacit.client.transport import chosen_server
 from tacit.privacy import errors
 from tacit.privacy.errors import TacitError
 from tacit.privacy.tables import Kind
@@ -218,7 +219,7 @@ ROWID: Final = TypeObject()
 
 
 def connect(
-    url: str,
+    url: str | None = None,
     token: str | None = None,
     *,
     epsilon: object = None,
@@ -229,13 +230,13 @@ def connect(
     verify: bool | str | Path = True,
     retries: int = 3,
 ) -> Connection:
-    """Return a connection to a server; `epsilon` (or rho, or error) is the price of each query.
+    """Return a connection to a server, by default that of TACIT_SERVER.
 
-    Without one, each `execute` must state it.
+    `epsilon` (or rho, or error) is the price of each query. Without one, each `execute` must state it.
     """
     asked = {"epsilon": epsilon, "rho": rho, "error": error, "delta": delta}
     with translate_errors():
-        client = Client(url, token, timeout_s=timeout_s, verify=verify, retries=retries)
+        client = Client(chosen_server(url), token, timeout_s=timeout_s, verify=verify, retries=retries)
     return Connection(client, {name: one for name, one in asked.items() if one is not None})
 
 

@@ -15,7 +15,7 @@ from tacit.accounting.conversions import Cost
 from tacit.client.errors import require_readable
 from tacit.client.queries import listed_facts
 from tacit.client.transport import Transport
-from tacit.curator.models import NOT_STATED, Prediction
+from tacit.curator.models import NOT_STATED, Prediction, columns_by_name
 from tacit.privacy import texts
 from tacit.privacy.arguments import instances, mapping
 from tacit.privacy.errors import InvalidInput, WrongType
@@ -90,7 +90,7 @@ class RemoteModel:
 
     def predict(self, rows: Mapping[str, Sequence[Any]], method: str | None = None) -> Prediction:
         """Return what the model says of rows, given as columns (or a frame) by the names of the features."""
-        columns = {name: encode(rows[name], tagged=True) for name in rows}
+        columns = {name: encode(one, tagged=True) for name, one in columns_by_name(rows).items()}
         body = PredictionRequest.of(columns=columns, method=method)
         said = self.transport.post(PredictionResponse, "models", self.id, "predictions", body=body, is_repeatable=True)
         return Prediction(said.method, said.values, said.names)

@@ -54,6 +54,7 @@ BUSY: Final = (429, 503)
 GATEWAY: Final = (502, 503, 504)
 UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 TOKEN_VARIABLE: Final = "TACIT_TOKEN"
+SERVER_VARIABLE: Final = "TACIT_SERVER"
 TOKEN_FILE: Final = "file:"
 TOKEN_LENGTH_MAX: Final = 4096
 
@@ -90,6 +91,16 @@ class _Request:
     content: bytes | None
     query: Mapping[str, object] | None
     headers: Mapping[str, str]
+
+
+def chosen_server(given: str | None) -> str:
+    """Return the given address of a server, by default that of TACIT_SERVER."""
+    found = os.environ.get(SERVER_VARIABLE, "") if given is None else given
+    if given is None and not found:
+        raise EmptyInput(
+            f'a server is needed: url="https://..." or the environment variable {SERVER_VARIABLE}', name="url"
+        )
+    return found
 
 
 class SecretToken:

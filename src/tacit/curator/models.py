@@ -40,6 +40,7 @@ from tacit.privacy.errors import (
 from tacit.privacy.extras import import_extra
 from tacit.privacy.tables import Kind
 from tacit.privacy.texts import did_you_mean
+from tacit.stats.column_reader import MODULES
 from tacit.stats.preparation import CommonOptions
 from tacit.stats.releases import PreparedStatistic, StatisticPreview
 from tacit.storage.files import new_file
@@ -107,8 +108,16 @@ class KeptModel:
         return found
 
     def predict(self, rows: Mapping[str, Sequence[Any]], method: str | None = None) -> Prediction:
-        """Return what a method of the estimator says of rows, given as columns by the names of the features."""
-        return predict(self.estimator, self.features, rows, method)
+        """Return what the model says of rows, given as columns (or a frame) by the names of the features."""
+        return predict(self.estimator, self.features, columns_by_name(rows), method)
+
+
+def columns_by_name(rows: Any) -> Any:
+    """Return the columns of a frame by their names; anything else as it is."""
+    if isinstance(rows, Mapping) or type(rows).__module__.partition(".")[0] not in MODULES:
+        return rows
+    names = rows.column_names if hasattr(rows, "column_names") else getattr(rows, "columns", ())
+    return {name: rows[name] for name in names}
 
 
 def predict(

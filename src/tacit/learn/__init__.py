@@ -1,6 +1,6 @@
 """Private machine learning: DP-SGD for PyTorch, estimators with scikit-learn's contract, and PATE.
 
-    make_private, resume, PrivateTraining, AdaptiveClip             training with clipped gradients and noise
+    make_private, preview_private, resume, PrivateTraining, AdaptiveClip    training with clipped gradients and noise
     replace_batch_norm                                              GroupNorm in the place of BatchNorm, for it
     LinearRegression, GaussianNB, CategoricalNB, KMeans, PCA        estimators with scikit-learn's contract
     LogisticRegression, DecisionTreeClassifier, RandomForestClassifier    classifiers, likewise
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tacit.learn.dpsgd.model_checks import replace_batch_norm
     from tacit.learn.dpsgd.private_training import PrivateTraining
     from tacit.learn.dpsgd.schedule import AdaptiveClip
-    from tacit.learn.dpsgd.training import make_private, resume
+    from tacit.learn.dpsgd.training import make_private, preview_private, resume
     from tacit.learn.estimators.boosting import HistGradientBoostingClassifier
     from tacit.learn.estimators.cluster import KMeans
     from tacit.learn.estimators.decomposition import PCA
@@ -87,6 +87,7 @@ __all__ = [
     "from_document",
     "make_private",
     "normalize_weights",
+    "preview_private",
     "randomize_features",
     "randomize_labels",
     "replace_batch_norm",
@@ -100,7 +101,7 @@ _HOMES: Final = {
     "tacit.learn.dpsgd.model_checks": ("replace_batch_norm",),
     "tacit.learn.dpsgd.private_training": ("PrivateTraining",),
     "tacit.learn.dpsgd.schedule": ("AdaptiveClip",),
-    "tacit.learn.dpsgd.training": ("make_private", "resume"),
+    "tacit.learn.dpsgd.training": ("make_private", "preview_private", "resume"),
     "tacit.learn.estimators.boosting": ("HistGradientBoostingClassifier",),
     "tacit.learn.estimators.cluster": ("KMeans",),
     "tacit.learn.estimators.decomposition": ("PCA",),

@@ -82,6 +82,15 @@ class SubgroupReport:
     def __repr__(self) -> str:
         return f"<accuracy of {len(self.subgroups)} groups, {len(self.warnings)} warnings>"
 
+    def __str__(self) -> str:
+        """Return a line for each group, and the warnings."""
+        width = max(len(one.name) for one in self.subgroups)
+        lines = [
+            f"{one.name:<{width}}  {one.rows:>9,} rows  accuracy {one.accuracy:.1%}, without privacy {one.baseline:.1%}"
+            for one in self.subgroups
+        ]
+        return "\n".join([*lines, *(f"warning: {one}" for one in self.warnings)])
+
     def _repr_html_(self) -> str:
         rows = [asdict(one) for one in self.subgroups]
         sentences = "".join(f"<p>Warning: {escape(one)}</p>" for one in self.warnings)

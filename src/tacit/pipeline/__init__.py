@@ -19,6 +19,7 @@ from tacit.pipeline.release import (
     find_released,
     holding_outcomes,
     preview,
+    preview_steps,
     release,
 )
 from tacit.pipeline.steps import StepAnchor
@@ -41,5 +42,6 @@ __all__ = [
     "find_released",
     "holding_outcomes",
     "preview",
+    "preview_steps",
     "release",
 ]

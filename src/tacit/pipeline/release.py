@@ -134,9 +134,19 @@ def preview(plan: ReleasePlan[T], budget: Budget) -> Quote:
         cost = ZERO_COST
     else:
         refusal = suspension(budget) or budget.refusal(plan.event)
+    return _quote(plan.event, budget, cost, refusal, is_released=is_released)
+
+
+def preview_steps(plan: _Chargeable, budget: Budget) -> Quote:
+    """Return exactly what `begin` would charge now, and whether the remaining budget covers it; spends nothing."""
+    plan.check()
+    return _quote(plan.event, budget, budget.preview(plan.event), budget.refusal(plan.event))
+
+
+def _quote(event: Event, budget: Budget, cost: Cost, refusal: TacitError | None, *, is_released: bool = False) -> Quote:
     remaining = {budget.dataset: budget.remaining()}
     is_charged = not is_released and refusal is None
-    leaves = {budget.dataset: budget.remaining(plan.event)} if is_charged else remaining
+    leaves = {budget.dataset: budget.remaining(event)} if is_charged else remaining
     why = "" if refusal is None else refusal.message
     return Quote(cost.epsilon, cost.delta, cost.rho, is_released, remaining, leaves, why, budget.payer)
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gallery.__main__ import exhibit, main, names
-from gallery.common import Exhibit, adult, married, show
+from gallery.common import Exhibit, Row, adult, married, show
 from tests.style.rules import ROOT
 
 
@@ -45,6 +45,14 @@ def test_one_database_fits_the_block_and_many_fit_the_noisy_one(tmp_path: Path) 
     assert found["databases without ages that fit, tacit at epsilon 1"] != 1
     show(found, tmp_path / "plots")
     assert {path.name for path in (tmp_path / "plots").iterdir()} == {"census_block.png", "census_block.svg"}
+
+
+def test_the_figures_of_a_small_run_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = Exhibit("a title", [Row("a figure", 1.0, published="2")])
+    show(made, tmp_path, is_small=True)
+    assert "small run, not to be compared with the published figures" in capsys.readouterr().out
+    show(made, tmp_path)
+    assert "small run" not in capsys.readouterr().out
 
 
 def test_voters_like_the_governor_are_few_and_most_links_are_right() -> None:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bench.__main__ import PART_NAMES
+from bench.learn import PARTS
 from bench.learning import defences, subgroups
 
 
 @pytest.fixture(autouse=True)
 def generated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TACIT_DATA", raising=False)
+
+
+def test_help_names_the_parts() -> None:
+    told = PART_NAMES.removeprefix("learn has ").replace(" and ", ", ").split(", ")
+    assert told == list(PARTS)
 
 
 def areas(shift: float, seed: int) -> float:

@@ -133,7 +133,7 @@ REFUSED = {
     "a budget": (f"{TRAIN} --epsilon 1 --set budget=3", "budget is no parameter"),
     "an unknown parameter": (f"{TRAIN} --epsilon 1 --set color=red", "no parameter 'color'"),
     "what is no JSON": (f"{TRAIN} --epsilon 1 --set bounds=0:120", "must be JSON"),
-    "no value": (f"{TRAIN} --epsilon 1 --set bounds", "write COLUMN=VALUE"),
+    "no value": (f"{TRAIN} --epsilon 1 --set bounds", "write NAME=JSON, such as max_iter=20"),
     "no features": (
         "learn train visits --estimator LinearRegression --features , --target sex --epsilon 1",
         "features",
@@ -161,10 +161,10 @@ WRONG = {
     "a missing column": ("age\n1\n", "has no column sex"),
     "no rows": ("age,sex\n", "has no rows"),
     "an empty file": ("", "has no column sex"),
-    "a missing value": ("age,sex\n,F\n", "missing values"),
-    "a text for a number": ("age,sex\nold,F\n", "missing values"),
-    "a short line": ("age,sex\n3\n", "missing values"),
-    "no number": ("age,sex\nnan,F\n", "missing values"),
+    "a missing value": ("age,sex\n,F\n", "new.csv, line 2: age is empty"),
+    "a text for a number": ("age,sex\n3,F\n\nold,F\n", "new.csv, line 4: age is 'old', which is no integer value"),
+    "a short line": ("age,sex\n3\n", "line 2: sex is empty"),
+    "no number": ("age,sex\nnan,F\n", "line 2: age is 'nan'"),
     "what is no text": ("age,sex\n\x00,\udc80\n", ""),
 }
 
@@ -188,10 +188,25 @@ def test_predictions_are_written_before_the_last_rows_are_read(
     whole = shown(capsys, f"learn predict {made} {new} --format {form} --folder {clinic}")[1]
     monkeypatch.setattr("tacit.cli.commands.learn.ROWS_AT_ONCE", 2)
     assert shown(capsys, f"learn predict {made} {new} --format {form} --folder {clinic}")[1] == whole
-    new.write_text(f"{NEW},\n", encoding="utf-8")
+    new.write_text(f"{NEW}x,,F\n", encoding="utf-8")
     code, out, err = shown(capsys, f"learn predict {made} {new} --format {form} --folder {clinic}")
-    assert (code, "missing values" in err, len(err.splitlines())) == (2, True, 1)
+    assert (code, "line 5: age is empty" in err, len(err.splitlines())) == (2, True, 1)
     assert out == "".join(whole.splitlines(keepends=True)[:-1])
+
+
+def test_a_table_shows_the_beginning_of_an_id_by_which_a_model_is_found(clinic: str, capsys: Capture) -> None:
+    made = found(capsys, f"{TRAIN} --epsilon 1 --folder {clinic}")["model"]
+    _, out, _ = shown(capsys, f"learn list --format table --folder {clinic}")
+    (line,) = [line for line in out.splitlines() if made[:6] in line]
+    assert line.split()[0] == made[:12]
+    assert found(capsys, f"learn show {made[:12]} --folder {clinic}")["model"] == made
+    assert found(capsys, f"learn show {made[:6]} --folder {clinic}")["model"] == made
+    assert "there is no model" in shown(capsys, f"learn show {made[:5]} --folder {clinic}")[2]
+    for path in (Path(clinic) / "models").glob("*.json"):
+        twin = made[:6] + "0" * 18
+        path.with_name(f"{twin}.json").write_text(path.read_text().replace(made, twin), encoding="utf-8")
+    code, _, err = shown(capsys, f"learn remove {made[:6]} --yes --folder {clinic}")
+    assert (code, f"several models begin with {made[:6]}" in err) == (2, True)
 
 
 def test_a_file_is_never_overwritten(clinic: str, new: Path, capsys: Capture) -> None:

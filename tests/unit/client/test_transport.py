@@ -258,6 +258,17 @@ def test_the_token_comes_from_the_environment_or_from_a_file(tmp_path: Path, mon
             tacit.connect(URL, f"file:{tmp_path / name}")
 
 
+def test_the_server_comes_from_the_environment_where_none_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TACIT_SERVER", raising=False)
+    with pytest.raises(InvalidInput, match="TACIT_SERVER"):
+        tacit.connect(token=SECRET)
+    monkeypatch.setenv("TACIT_SERVER", URL)
+    with tacit.connect(token=SECRET) as client:
+        assert client.url == URL
+    with tacit.connect("https://localhost:9", SECRET) as client:
+        assert client.url == "https://localhost:9"
+
+
 @pytest.mark.parametrize(
     "url", ["", "127.0.0.1:8321", "ftp://a", "http://", "http://a?x=1", "http://a#x", "http://[::1"]
 )

@@ -117,6 +117,7 @@ def test_a_kept_model_predicts_after_the_table_was_removed(curator: tacit.Curato
         (kept,) = other.models.all()
         assert kept == other.models.get(fitted.model_id)
         assert kept.predict(ROWS).values == fitted.predict(ROWS).tolist()
+        assert kept.predict(pd.DataFrame(ROWS)).values == fitted.predict(ROWS).tolist()
         assert (kept.table, kept.dataset, kept.features, kept.target) == ("visits", "visits", ("age", "sex"), "costs")
         assert (kept.cost, kept.card, kept.analyst) == (fitted.cost, fitted.card, None)
         assert kept.permit == fitted.answer_.permit.id

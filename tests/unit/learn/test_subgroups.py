@@ -65,6 +65,9 @@ def test_a_small_group_that_loses_more_is_warned_about_and_a_large_one_is_not(tm
     shown = (tmp_path / "losses.svg").read_text(encoding="utf-8")
     assert "race: few, 400 rows" in shown
     assert "Warning: race: few" in report._repr_html_()
+    lines = str(report).splitlines()
+    assert [line.split(":")[0] for line in lines] == ["race", "race", "sex", "sex", "warning"]
+    assert "400 rows  accuracy" in lines[0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         turned = np.where(frame["race"] == "few", "many", "few")  # the large group loses

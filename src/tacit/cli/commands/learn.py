@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import chain, islice
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -43,6 +44,12 @@ EXAMPLES: Final = {
 HEADER: Final = ("model", "estimator", "table", "features", "target", "analyst", "trained at")
 ROWS_AT_ONCE: Final = 1_000
 """Rows of one request for predictions."""
+ID_SHOWN: Final = 12
+"""Characters of an id in a table."""
+PREFIX: Final = re.compile("[0-9a-f]{6,23}")
+"""The beginning of an id, by which a model can be named."""
+TEXT_SHOWN: Final = 40
+"""Characters of a bad field that a message shows."""
 
 
 class Models(Protocol):
@@ -79,7 +86,8 @@ def _open(folder: Path, server: ServerAddress | None) -> Iterator[Models]:
 def command() -> None:
     """Train models on tables, list and export them, and predict with them.
 
-    A training is charged; predictions cost nothing.
+    A training is charged; predictions cost nothing. A model is named by its id, or by at least the first six
+    characters of it.
     """
 
 
@@ -97,7 +105,8 @@ def command() -> None:
     "parameters",
     multiple=True,
     metavar="NAME=JSON",
-    help="A parameter of the estimator, such as --set bounds='{\"age\": [0, 120]}', --set target_bounds='[0, 200]', "
+    help="A parameter of the estimator as NAME=JSON, such as --set bounds='{\"age\": [0, 120]}', --set "
+    "target_bounds='[0, 200]', "
     '--set classes=\'["F", "M"]\' or --set max_depth=3.',
 )
 @click.option("--preview", is_flag=True, help="Show what the training would cost, without training.")
@@ -155,7 +164,7 @@ def train(
                     {**model_object(model), "cost": rendering.cost_object(cost), "remaining": left, "card": model.card}
                 )
                 return
-            screen.show_records(HEADER, [model_row(model)])
+            screen.show_records(HEADER, [_listed_row(screen)(model)])
     facts = [Fact("cost", rendering.cost_text(cost), True), *rendering.remaining_facts(remaining, model.analyst)]
     if screen.has_reader:
         screen.show_facts(facts)
@@ -172,7 +181,7 @@ def _parameters(typed: tuple[str, ...]) -> dict[str, Any]:
     from tacit.privacy.errors import InvalidInput
 
     found: dict[str, Any] = {}
-    for name, text in (pair_of(one, "bounds=learn") for one in typed):
+    for name, text in (pair_of(one, "max_iter=20", "NAME=JSON") for one in typed):
         try:
             found[name] = strict_json.loads(text)
         except InvalidInput:
@@ -292,6 +301,25 @@ def model_row(model: KeptModel | RemoteModel) -> list[str]:
     return [model.id, model.estimator_name, *map(printable, cells), f"{model.trained_at:%Y-%m-%d %H:%M}"]
 
 
+def _listed_row(screen: Screen) -> Callable[[Model], list[str]]:
+    """Return the function that makes the row of a model; a table shows the beginning of its id."""
+    if screen.format in ("csv", "markdown"):
+        return model_row
+    return lambda model: [model.id[:ID_SHOWN], *model_row(model)[1:]]
+
+
+def _found(models: Models, typed: str) -> Model:
+    """Return a model by its id, or by a beginning of it that no other model has."""
+    from tacit.privacy.errors import InvalidInput
+
+    if PREFIX.fullmatch(typed) is not None:
+        ids = [one.id for one in models.all() if one.id.startswith(typed)]
+        if len(ids) > 1:
+            raise InvalidInput(f"several models begin with {typed}: {', '.join(ids)}", name="model", value=typed)
+        typed = ids[0] if ids else typed
+    return models.get(typed)
+
+
 def model_object(model: KeptModel | RemoteModel) -> dict[str, Any]:
     """Return a model as a JSON object."""
     from tacit.cli.rendering import cost_object
@@ -319,7 +347,9 @@ def list_models(screen: Screen, folder: Path, server: ServerAddress | None) -> N
     """List the models, oldest first."""
     with _open(folder, server) as models:
         found = models.all()
-    screen.show_list("models", found, model_object, HEADER, model_row, "no models; train one with: tacit learn train")
+    screen.show_list(
+        "models", found, model_object, HEADER, _listed_row(screen), "no models; train one with: tacit learn train"
+    )
 
 
 @command.command()
@@ -332,7 +362,7 @@ def show(screen: Screen, folder: Path, server: ServerAddress | None, model: str)
     from tacit.cli.rendering import cost_text
 
     with _open(folder, server) as models:
-        found = models.get(model)
+        found = _found(models, model)
     if screen.as_json:
         screen.show_object({**model_object(found), "card": found.card})
         return
@@ -357,7 +387,7 @@ def export(screen: Screen, folder: Path, server: ServerAddress | None, model: st
     from tacit.storage.files import new_file
 
     with _open(folder, server) as models:
-        found = models.get(model)
+        found = _found(models, model)
         text = json.dumps(dict(found.document))
     with new_file(file) as aside:
         aside.write_text(text, encoding="utf-8")
@@ -373,7 +403,7 @@ def export(screen: Screen, folder: Path, server: ServerAddress | None, model: st
 def remove(screen: Screen, folder: Path, server: ServerAddress | None, model: str, yes: bool) -> None:
     """Delete a model; what was charged for it stays charged."""
     with _open(folder, server) as models:
-        found = models.get(model)
+        found = _found(models, model)
         if not yes:
             question = f"delete the {found.estimator_name} {found.id}"
             confirm(screen, f"{question}?", f"this would {question}", "nothing was changed")
@@ -403,7 +433,7 @@ def predict(
     from tacit.cli.rendering import field, json_value
 
     with _open(folder, server) as models:
-        found = models.get(model)
+        found = _found(models, model)
         predictions = (found.predict(part, method) for part in _parts(rows, found))
         if (first := next(predictions, None)) is None:
             from tacit.privacy.errors import EmptyInput
@@ -422,6 +452,7 @@ def _parts(rows: Path, model: Model) -> Iterator[Mapping[str, list[Any]]]:
     """Yield the features of some rows after another, as columns; raise InvalidInput for a file that has none."""
     from tacit.privacy.errors import InvalidInput
 
+    features = list(zip(model.features, model.kinds, strict=True))
     try:
         with sys.stdin if str(rows) == "-" else rows.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
@@ -430,33 +461,37 @@ def _parts(rows: Path, model: Model) -> Iterator[Mapping[str, list[Any]]]:
                 raise InvalidInput(
                     f"{rows} has no column {missing[0]}; the features are {', '.join(model.features)}", name=missing[0]
                 )
-            while part := list(islice(reader, ROWS_AT_ONCE)):
-                yield {
-                    name: [_cell(kind, row[name]) for row in part]
-                    for name, kind in zip(model.features, model.kinds, strict=True)
-                }
+            cells = ([_cell(f"{rows}, line {reader.line_num}", row, *one) for one in features] for row in reader)
+            while part := list(islice(cells, ROWS_AT_ONCE)):
+                yield dict(zip(model.features, map(list, zip(*part, strict=True)), strict=True))
     except FileNotFoundError:
         raise InvalidInput(f"there is no file {rows}", name="rows", value=str(rows)) from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidInput(f"{rows} cannot be read as CSV in UTF-8: {error}", name="rows", value=str(rows)) from None
 
 
-def _cell(kind: Kind, text: str | None) -> Any:
-    """Return a field of a CSV file as a value of a kind, None if it is empty; what is none stays a text."""
+def _cell(place: str, row: Mapping[str, str | None], name: str, kind: Kind) -> Any:
+    """Return a field of a row of a CSV file as a value of a kind; raise InvalidInput for what is none."""
+    from tacit.privacy.errors import InvalidInput
     from tacit.privacy.tables import Kind
 
+    text = row[name]
     if not text:
-        return None
+        raise InvalidInput(f"{place}: {name} is empty, and every row that is predicted needs a value", name=name)
     readers: dict[Kind, tuple[Any, ...]] = {
+        Kind.TEXT: (str,),
         Kind.BOOLEAN: ({"true": True, "false": False}.__getitem__,),
         Kind.INTEGER: (int, float),
         Kind.REAL: (int, float),
         Kind.DATE: (date.fromisoformat,),
         Kind.TIME: (datetime.fromisoformat,),
     }
-    for read in readers.get(kind, ()):
+    plain = text if kind is Kind.TEXT else text.strip().lower() if kind is Kind.BOOLEAN else text.strip()
+    for read in readers[kind]:
         try:
-            return read(text.strip().lower() if kind is Kind.BOOLEAN else text.strip())
+            found = read(plain)
         except (ValueError, KeyError):
             continue
-    return text
+        if not isinstance(found, float) or isfinite(found):
+            return found
+    raise InvalidInput(f"{place}: {name} is {text[:TEXT_SHOWN]!r}, which is no {kind} value", name=name, value=text)

@@ -1,6 +1,6 @@
 """DP-SGD for PyTorch: sampling, per-sample clipping, noise and accounting as one object.
 
-    training.py          `make_private` and `resume`: arguments, checks, and the charge before the first row
+    training.py          `make_private`, `preview_private`, `resume`: arguments, checks, the charge before the first row
     inputs.py            model, optimizer, rows, units and loader, checked before the charge
     schedule.py          sampling rate, noise and clip of every step, and the event of all of them
     private_training.py  the object that the caller loops over: batches, losses, steps, state

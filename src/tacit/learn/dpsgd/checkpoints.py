@@ -111,6 +111,14 @@ class TrainingProgress:
         return self.done + self.forfeited
 
 
+def ended(why: str, place: Path | None) -> InvalidInput:
+    """Return the error of a training that cannot go on; `place` is its checkpoint."""
+    way = "continue it with tacit.learn.resume from its checkpoint"
+    if place is None:
+        way = "it had no checkpoint= to go on from, and its charge stays"
+    return InvalidInput(f"this training cannot go on here: {why}; {way}", name="training")
+
+
 class StateAnchor:
     """The notes of a training's states with its permit, and the file of the last one."""
 

@@ -32,7 +32,7 @@ def require_separate_samples(model: nn.Module) -> None:
     """Raise for layers that mix the samples of a batch, or keep statistics of them, in training mode."""
     for name, module in model.named_modules():
         if module.training and isinstance(module, NORMS_OF_BATCHES):
-            require_separate(module, (), name or "the model")
+            require_separate(module, (), f"module '{name}'" if name else "the model")
 
 
 def require_separate(module: nn.Module, _: Any, name: str = "a layer") -> None:

@@ -26,6 +26,7 @@ from tacit.learn.dpsgd.checkpoints import (
     StateAnchor,
     TrainingProgress,
     TrainingSettings,
+    ended,
     model_tensors,
     optimizer_parts,
     require_free,
@@ -346,10 +347,10 @@ class PrivateTraining:
     def stop(self) -> None:
         """End the training before its last step.
 
-        Steps that were not run are refunded by a ledger in the accounts of its filter that count them one by one (a
-        budget with filter "renyi" or "zcdp"); the sum of epsilons counted the training as a whole and keeps its price,
-        since a loss distribution does not cover a stop that depends on what was released. Budgets in memory refund
-        nothing.
+        Steps that were not run are refunded by a ledger in the accounts that count them one by one: that of the filter
+        "renyi", and with a loader those of "zcdp" and "gdp", by whole passes; Poisson samples have no rho. The sum of
+        epsilons counted the training as a whole and keeps its price, since a loss distribution does not cover a stop
+        that depends on what was released. Budgets in memory refund nothing.
         """
         self._require_live()
         if not self._steps_left:
@@ -374,7 +375,7 @@ class PrivateTraining:
             self._write(place, lease=0, is_noted=bool(self._steps_left))
         if self._steps_left:
             self._clipper.close()
-            self._ended_why = "it was saved"
+            self._ended_why, self._checkpoint = "it was saved", place
 
     @property
     def steps(self) -> int:
@@ -461,11 +462,7 @@ class PrivateTraining:
                 "this training is that of another process, from which this one was forked; train there", name="training"
             )
         if self._ended_why:
-            raise InvalidInput(
-                f"this training cannot go on here: {self._ended_why}; continue it with tacit.learn.resume from its "
-                "checkpoint",
-                name="training",
-            )
+            raise ended(self._ended_why, self._checkpoint)
 
     def _require_losses(self, losses: Any) -> Chunk:
         if not self._steps_left:

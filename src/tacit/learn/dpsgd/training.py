@@ -21,50 +21,16 @@ counts it (not through `.data`), and stops the training.
 Order: everything that can be checked is checked, then the whole training is charged, then the first row is read. A
 failure in the loop loses no step: the same chunk is handed out again when the loop is entered again. A failure inside
 `step` once its noise is drawn ends this object, and the training goes on from its checkpoint (`checkpoints`).
-
-Arguments of `make_private`:
-
-    data                  a torch Dataset, or tensors (arrays) with one entry per row
-    delta                 the delta of the guarantee; counted at less where the budget leaves less (`counted_delta`)
-    epsilon               finds the noise for this epsilon at `delta`, instead of noise_multiplier
-    noise_multiplier      deviation of the noise over the clip: a number, a list with one for each step, or a
-                          function of the step, which is evaluated before the start
-    clip                  the same, or an `AdaptiveClip`
-    clipping              "flat", "per-layer" or "automatic" (`clipping`)
-    batch_size            the expected number of units in a batch
-    epochs or steps       an epoch is number of units / batch size steps
-    units                 names the unit of each row, if a unit has several; its rows are sampled and clipped together
-    physical_batch_size   the most rows that are handed out at once; a batch then comes in several chunks
-    loader                a DataLoader over `data` instead of Poisson samples. Its batches give no amplification, and
-                          the guarantee is for one row replaced, so the budget must be of that relation
-    checkpoint            a new file that holds the state after every `checkpoint_every` steps, for `resume`; of the
-                          steps since the last state, those that may have been seen are lost with a process that dies
-    rows_apart            states that the model treats rows apart, where that cannot be tried on made-up rows
-                          (`rehearsal`); without it such a model is refused
-    exact_noise           whether noise is drawn by `mechanisms.Gaussian`, exactly and in about seven times the
-                          processor time, instead of by `BulkGaussian`, whose distance to Gaussian noise is taken off
-                          delta
-    audit                 whether canaries audit the training, or their number
-    scheduler             a torch.optim.lr_scheduler of the optimizer: it is stepped after every step of the training,
-                          and its state is part of the checkpoint
-    average               the decay of a moving average of the weights (`PrivateTraining.averaged`); in step t it is at
-                          most (1 + t) / (10 + t)
-    augment               K hands out each row K times; the gradients of its views are averaged before they are clipped
-    bands                 DP-FTRL with banded matrix noise: the noise of a step is cancelled in part by that of the next
-                          bands - 1 steps, and each step samples from one of `bands` groups of units (`matrix_noise`).
-                          Needs the same noise and clip in all steps, and bands * batch_size units; checkpoints then
-                          hold sums without noise, and are as private as the data. 1 is DP-SGD
-    distributed           every process of the torch.distributed group calls with its own part of the data, without a
-                          unit in two parts; rank 0 has the budget, the others None
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import torch
 from torch import nn
@@ -89,10 +55,52 @@ from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule, planned
 from tacit.ledger import Budget
 from tacit.mechanisms.bulk_gaussian import BulkGaussian
 from tacit.mechanisms.randomness import SYSTEM
-from tacit.pipeline import ReleaseOptions, begin
+from tacit.pipeline import Quote, ReleaseOptions, begin, preview_steps
 from tacit.privacy.errors import InvalidInput, TooLarge, WrongType
 from tacit.privacy.numbers import inside_unit_interval, positive, whole
 from tacit.privacy.units import Relation
+
+ARGUMENTS: Final = """Arguments:
+
+    model                 a torch.nn.Module that computes each row apart
+    optimizer             one of torch.optim, with the trainable parameters of the model
+    data                  a torch Dataset, or tensors (arrays) with one entry per row
+    delta                 the delta of the guarantee; counted at less where the budget leaves less
+    epsilon               finds the noise for this epsilon at `delta`, instead of noise_multiplier
+    noise_multiplier      deviation of the noise over the clip: a number, a list with one for each step, or a
+                          function of the step, which is evaluated before the start
+    clip                  the norm to which the gradient of a unit is clipped, stated in the same ways, or an
+                          `AdaptiveClip`
+    clipping              "flat": one norm over all parameters; "per-layer": one for each layer, clip / sqrt(layers);
+                          "automatic": every gradient is scaled by clip / (norm + 0.01)
+    batch_size            the expected number of units in a batch
+    epochs or steps       an epoch is number of units / batch size steps
+    budget                the budget that pays for the whole training before its first row
+    units                 names the unit of each row, if a unit has several; its rows are sampled and clipped together
+    physical_batch_size   the most rows that are handed out at once; a batch then comes in several chunks
+    loader                a DataLoader over `data` instead of Poisson samples. Its batches give no amplification, and
+                          the guarantee is for one row replaced, so the budget must be of that relation
+    purpose               the purpose of the charge in the ledger
+    checkpoint            a new file that holds the state after every `checkpoint_every` steps, for `resume`; of the
+                          steps since the last state, those that may have been seen are lost with a process that dies
+    checkpoint_every      the number of steps from one state to the next
+    rows_apart            states that the model treats rows apart, where that cannot be tried on made-up rows; without
+                          it such a model is refused
+    exact_noise           whether noise is drawn by `tacit.mechanisms.Gaussian`, exactly and in about seven times the
+                          processor time, instead of in bulk, whose distance to Gaussian noise is taken off delta
+    audit                 whether canaries audit the training, or their number
+    scheduler             a torch.optim.lr_scheduler of the optimizer: it is stepped after every step of the training,
+                          and its state is part of the checkpoint
+    average               the decay of a moving average of the weights (`PrivateTraining.averaged`); in step t it is at
+                          most (1 + t) / (10 + t)
+    augment               K hands out each row K times; the gradients of its views are averaged before they are clipped
+    bands                 DP-FTRL with banded matrix noise: the noise of a step is cancelled in part by that of the next
+                          bands - 1 steps, and each step samples from one of `bands` groups of units. Needs the same
+                          noise and clip in all steps, and bands * batch_size units; checkpoints then hold sums without
+                          noise, and are as private as the data. 1 is DP-SGD
+    distributed           every process of the torch.distributed group calls with its own part of the data, without a
+                          unit in two parts; rank 0 has the budget, the others None
+"""
 
 
 @dataclass(frozen=True)
@@ -142,45 +150,138 @@ def make_private(
     bands: int = 1,
     distributed: bool = False,
 ) -> PrivateTraining:
-    """Charge a training and return it; nothing is charged if an argument cannot be used (module docstring)."""
+    """Charge a training and return it; nothing is charged if an argument cannot be used."""
     parts = TrainingParts.of(model, optimizer, scheduler, data, units, loader, is_distributed=distributed)
     _check_budget(parts, budget)
     every = whole("checkpoint_every", checkpoint_every)
     place = None if checkpoint is None else Path(checkpoint)
-    stated = _stated(len(parts.rows), clipping, physical_batch_size, augment, average, audit)
+    stated = _stated(parts, clip, clipping, physical_batch_size, augment, average, audit)
     stated |= {"exact_noise": bool(exact_noise), "rows_apart": bool(rows_apart)}
-    _check_combination(clip, clipping, stated["views"], loader)
-    total, expected = parts.processes.total(parts.units.count), _batch_size(batch_size, loader)
-    clipper = PerSampleClipper(model, clipping, rows_apart=bool(rows_apart))
+    size = _Size.of(parts, batch_size, epochs, steps)
 
     def charge() -> dict[str, Any]:
-        count = _steps(epochs, steps, total, expected, loader)
-        numbers = parts.parameter_count + stated["canaries"] + 1  # one for the count of adaptive clipping
-        schedule = planned(
-            steps=count,
-            batch_size=expected,
-            units=total,
-            epsilon=epsilon,
-            noise_multiplier=noise_multiplier,
-            clip=clip,
-            delta=counted_delta(cast(Budget, budget), float(inside_unit_interval("delta", delta))),
-            slack=BulkGaussian(exact=stated["exact_noise"]).failure(numbers * count),
-            steps_per_pass=None if loader is None else len(loader),
-            bands=bands,
-        )
+        schedule = _schedule(parts, stated, size, budget, epsilon, noise_multiplier, delta, clip, bands)
         return _charged(parts, schedule, stated, budget, place, purpose).to_dict()
 
-    return PrivateTraining(parts, clipper, _decided(parts, charge, clipper), budget, place, every).start()
+    with _leaving(model):
+        clipper = PerSampleClipper(model, clipping, rows_apart=stated["rows_apart"])
+        settings = _decided(parts, charge, clipper)
+    return PrivateTraining(parts, clipper, settings, budget, place, every).start()
+
+
+make_private.__doc__ = f"{make_private.__doc__}\n\n{ARGUMENTS}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingPreview(Quote):
+    """The exact cost of a training, before anything is charged."""
+
+    noise_multiplier: float = 0.0
+    """The deviation of the noise over the clip; the least of all steps."""
+    steps: int = 0
+
+
+def preview_private(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    data: Any,
+    *,
+    epsilon: Any = None,
+    noise_multiplier: Any = None,
+    delta: Any,
+    clip: Any = 1.0,
+    batch_size: int | None = None,
+    epochs: Any = None,
+    steps: int | None = None,
+    budget: Budget,
+    units: Any = None,
+    clipping: Any = "flat",
+    physical_batch_size: int | None = None,
+    loader: Any = None,
+    exact_noise: bool = False,
+    rows_apart: bool = False,
+    audit: bool | int = True,
+    scheduler: Any = None,
+    augment: int | None = None,
+    bands: int = 1,
+) -> TrainingPreview:
+    """Return exactly what `make_private` would charge for these arguments, its noise and its steps; charge nothing.
+
+    The checks are the same, no row is read, and model and optimizer stay as they are. It is for a training of one
+    process.
+    """
+    parts = TrainingParts.of(model, optimizer, scheduler, data, units, loader, is_distributed=False)
+    _check_budget(parts, budget)
+    stated = _stated(parts, clip, clipping, physical_batch_size, augment, None, audit)
+    stated |= {"exact_noise": bool(exact_noise), "rows_apart": bool(rows_apart)}
+    size = _Size.of(parts, batch_size, epochs, steps)
+    with _leaving(model, also_on_success=True):
+        PerSampleClipper(model, clipping, rows_apart=stated["rows_apart"]).close()
+    schedule = _schedule(parts, stated, size, budget, epsilon, noise_multiplier, delta, clip, bands)
+    quote = preview_steps(_Plan(schedule), budget)
+    return TrainingPreview(**quote.facts, noise_multiplier=min(one for one, _ in schedule.noise), steps=schedule.steps)
+
+
+@dataclass(frozen=True)
+class _Size:
+    """The numbers of a training's units and steps, and its batch size, as they were stated."""
+
+    units: int
+    batch_size: int
+    epochs: Any
+    steps: Any
+
+    @classmethod
+    def of(cls, parts: TrainingParts, batch_size: Any, epochs: Any, steps: Any) -> _Size:
+        total = parts.processes.total(parts.units.count)
+        return cls(total, _batch_size(batch_size, parts.loader), epochs, steps)
+
+
+def _schedule(
+    parts: TrainingParts,
+    stated: dict[str, Any],
+    size: _Size,
+    budget: Any,
+    epsilon: Any,
+    noise_multiplier: Any,
+    delta: Any,
+    clip: Any,
+    bands: Any,
+) -> Schedule:
+    """Return the schedule that is charged to a budget."""
+    count = _steps(size.epochs, size.steps, size.units, size.batch_size, parts.loader)
+    numbers = parts.parameter_count + stated["canaries"] + 1  # one for the count of adaptive clipping
+    schedule = planned(
+        steps=count,
+        batch_size=size.batch_size,
+        units=size.units,
+        epsilon=epsilon,
+        noise_multiplier=noise_multiplier,
+        clip=clip,
+        delta=counted_delta(budget, float(inside_unit_interval("delta", delta))),
+        slack=BulkGaussian(exact=stated["exact_noise"]).failure(numbers * count),
+        steps_per_pass=None if parts.loader is None else len(parts.loader),
+        bands=bands,
+    )
+    require_order(parts.loader, schedule)
+    return schedule
 
 
 def _stated(
-    rows: int, clipping: Any, physical_batch_size: Any, augment: Any, average: Any, audit: Any
+    parts: TrainingParts,
+    clip: Any,
+    clipping: Any,
+    physical_batch_size: Any,
+    augment: Any,
+    average: Any,
+    audit: Any,
 ) -> dict[str, Any]:
     """Return checked arguments by the names of `TrainingSettings`."""
     views = _at_least_one("augment", augment) or 1
+    _check_combination(clip, clipping, views, parts.loader)
     return {
         "clipping": clipping,
-        "physical_batch_size": _rows_per_chunk(physical_batch_size, rows * views),
+        "physical_batch_size": _rows_per_chunk(physical_batch_size, len(parts.rows) * views),
         "views": views,
         "average": None if average is None else float(inside_unit_interval("average", average)),
         "canaries": (CANARIES if audit else 0) if isinstance(audit, bool) else whole("audit", audit, at_least=20),
@@ -196,11 +297,24 @@ def _decided(parts: TrainingParts, charge: Callable[[], dict[str, Any]], clipper
         raise
 
 
+@contextmanager
+def _leaving(model: nn.Module, *, also_on_success: bool = False) -> Iterator[None]:
+    """On a refusal give modules back the passes that a training of the model, which goes on, has put in their place."""
+    kept = {module: vars(module)["forward"] for module in model.modules() if "forward" in vars(module)}
+    try:
+        yield
+    except BaseException:
+        also_on_success = True
+        raise
+    finally:
+        for module, forward in kept.items() if also_on_success else ():
+            module.forward = forward
+
+
 def _charged(
     parts: TrainingParts, schedule: Schedule, stated: dict[str, Any], budget: Any, place: Path | None, purpose: str
 ) -> TrainingSettings:
     """Charge a schedule, and return the settings of its training."""
-    require_order(parts.loader, schedule)
     if place is not None:
         require_free(place)
         model_tensors(parts.model), optimizer_parts(parts.optimizer, parts.scheduler)

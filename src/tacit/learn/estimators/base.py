@@ -32,6 +32,14 @@ from tacit.learn.counted_delta import counted_delta
 from tacit.learn.estimators.documents import FORMAT, encode, encode_features
 from tacit.learn.estimators.frames import BoundedRows, WrongFeatures, columns_of, names_in, one_column
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, plan_of
+from tacit.learn.estimators.parameters import (
+    UNBOUNDED,
+    check_bounds,
+    check_categories,
+    check_classes,
+    described,
+    in_words,
+)
 from tacit.ledger import Budget
 from tacit.ledger.accounts import DELTA_SHARE, SLICES
 from tacit.measuring.allocation import Allocation
@@ -101,7 +109,12 @@ class FitInputs(StatisticInputs):
     def bounds(self, column: str, stated: object) -> Bounds:
         """Return the bounds of a column: stated, those of the transformer that made it, or registered ones."""
         found = self._transformed.get(column) if stated is None else None
-        return super().bounds(column, found[0] if found else stated)
+        try:
+            return super().bounds(column, found[0] if found else stated)
+        except NotBounded:
+            if self.is_registered or stated is not None:
+                raise
+            raise NotBounded(f"{self.name(column)} has no declared bounds", accepted=UNBOUNDED) from None
 
     @property
     def allocation(self) -> Allocation:
@@ -114,13 +127,7 @@ class FitInputs(StatisticInputs):
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator whose fit is charged to a budget.
-
-    Parameters of all estimators: `epsilon` (what a fit costs, which must be stated), `delta` (without it a fit has
-    Laplace noise, or Gaussian noise for a small share of the delta of `budget`), `budget`, `bounds` (of numeric
-    features: one pair, a mapping from names to pairs, or "learn"), `categories` (a mapping from names to lists of
-    values), `rows_per_unit` (how many rows of a unit are counted).
-    """
+    """An estimator whose fit is charged to a budget; `parameters.SHARED` says what parameters of all estimators are."""
 
     needs_target: ClassVar[bool] = False
     """Whether y is needed; classifiers and regressors need it."""
@@ -137,6 +144,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     cost_: Cost
     model_id: str | None = None
     """The id of the model in the folder of the curator that trained it."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__doc__ = described(cls)
 
     @abstractmethod
     def _plan(self, inputs: StatisticInputs, columns: ModelColumns) -> ModelPlan:
@@ -216,11 +227,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> PreparedStatistic:
         """Return the planned fit of columns; `options` may state what it costs where the estimator does not."""
         names = ModelColumns(tuple(name for name in columns if name != target), target)
-        for what in ("bounds", "categories"):
-            stated = getattr(self, what)
-            for name in stated if isinstance(stated, Mapping) else ():
-                if name not in names.features:
-                    raise InvalidInput(f"{what} names {name!r}, and there is no such feature", name=what, value=name)
+        self._check_parameters(names.features)
         options = self._with_cost(options)
         if self.rows_per_unit is not None:
             options["rows_per_unit"] = self.rows_per_unit
@@ -326,10 +333,14 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _declared_kinds(self, columns: Mapping[str, Any]) -> dict[str, Kind]:
         """Return the kinds that lists of categories declare."""
-        if not isinstance(self.categories, Mapping | None):
-            raise WrongType("categories is a mapping from names to lists of values", name="categories")
+        self._check_parameters(tuple(columns))
         kinds = {name: kind_of_keys(self._listed(name)) for name in columns}
         return {name: kind for name, kind in kinds.items() if kind is not None}
+
+    def _check_parameters(self, features: Sequence[str]) -> None:
+        """Raise if a parameter states public facts of the features that cannot be."""
+        check_bounds(self.bounds, features)
+        check_categories(self.categories, features)
 
     @property
     def _kind_of_target(self) -> Kind | None:
@@ -404,6 +415,10 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     needs_target = True
     classes: Any
 
+    def _check_parameters(self, features: Sequence[str]) -> None:
+        super()._check_parameters(features)
+        check_classes(self.classes)
+
     @property
     def _kind_of_target(self) -> Kind | None:
         return kind_of_keys(self.classes)
@@ -411,9 +426,9 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     def _checked_target(self, y: Any, length: int) -> Any:
         super()._checked_target(y, length)
         if self.classes is not None:
-            cut = Cut("y", tuple(_listed_values(self.classes)))
-            if (ArrayColumn("y", y, self._kind_of_target).cells(cut) < 0).any():
-                raise OutOfRange("y has labels that are not among the classes", name="y")
+            classes = tuple(_listed_values(self.classes))
+            if (ArrayColumn("y", y, self._kind_of_target).cells(Cut("y", classes)) < 0).any():
+                raise OutOfRange(f"y has labels that are not among the classes: {in_words(classes)}", name="y")
         return y
 
     def _class_cut(self, inputs: StatisticInputs, columns: ModelColumns) -> Cut:

@@ -121,7 +121,9 @@ class HistGradientBoostingClassifier(CellClassifier):
     """A boosted additive model of two classes: numbers in `n_bins` equal bins of their bounds, and categories.
 
     `term_scores_` are the scores of the cells of each feature in logits: the whole model. `max_iter` is the number of
-    rounds over all features. Neighbours, sensitivity and theorem: this module's docstring.
+    rounds over all features, each of which changes scores by `learning_rate` of a Newton step.
+
+    Neighbours, sensitivity and theorem: this module's docstring.
     """
 
     def __init__(

@@ -210,9 +210,11 @@ def packed_centres(count: int, width: int, seed: object) -> Floats:
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ignore[misc]
-    """k-means in `max_iter` rounds, all of which are paid for; distances are Euclidean in the units of the columns.
+    """k-means with `n_clusters` in `max_iter` rounds, all of which are paid for.
 
-    The clusters of the rows themselves are private, so there is no `labels_`: `predict` returns those of given rows.
+    Distances are Euclidean in the units of the columns. The clusters of the rows themselves are private, so there is no
+    `labels_`: `predict` returns those of given rows. `random_state` is the public seed of centres that are packed
+    without data.
     """
 
     def __init__(

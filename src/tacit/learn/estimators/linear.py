@@ -106,8 +106,7 @@ def _solve(sums: Floats, spread: Floats, *, fit_intercept: bool) -> tuple[Floats
 class LinearRegression(PrivateRegressor):
     """Ordinary least squares, regularised as far as the noise requires; predictions are clamped to `target_bounds`.
 
-    Neighbours, sensitivity and theorem: `second_moments`. `target_bounds` are the bounds of y, chosen without looking
-    at the data, or "learn".
+    Neighbours, sensitivity and theorem: `second_moments`. Without `fit_intercept` the line is through the origin.
     """
 
     def __init__(

@@ -70,7 +70,8 @@ class ColumnMoments(SumsPlan):
 class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """Columns less their mean, over their standard deviation, both noisy; values beyond bounds are clamped first.
 
-    `output_bounds_` are the bounds of the transformed columns, which the next step of a pipeline takes.
+    `with_mean` and `with_std` say which of the two is done. `output_bounds_` are the bounds of the transformed columns,
+    which the next step of a pipeline takes.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class BinEdges(ModelPlan):
 
 
 class KBinsDiscretizer(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
-    """Columns as bins: `strategy` "quantile" (of about equal numbers of rows) or "uniform" (of equal width).
+    """Columns as `n_bins` bins: `strategy` "quantile" (of about equal numbers of rows) or "uniform" (of equal width).
 
     Bins of equal width follow from the bounds alone, so that fit releases and costs nothing. `encode` is "ordinal" or
     "onehot-dense". Bins that would be empty between equal quantiles are merged.

@@ -228,7 +228,7 @@ def rho_of_run(epsilon: float, delta: float, stop: int) -> float:
 
 
 class PrivateSearch(PrivateEstimator):
-    """The best of several settings of a private classifier or regressor by a noisy score, paid once.
+    """The best of several settings of a private `estimator`, a classifier or regressor, by a noisy score, paid once.
 
     `candidates` is a grid as scikit-learn's (a mapping from parameters to lists) or a list of mappings. `epsilon` and
     `delta` are what the whole search costs; of each run `score_share` pays for the score: the number of rows that are

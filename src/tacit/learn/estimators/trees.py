@@ -252,8 +252,8 @@ class DecisionTreeClassifier(_TreeClassifier):
 class RandomForestClassifier(_TreeClassifier):
     """`n_estimators` complete trees of `max_depth` levels, each from half of the features, and their average.
 
-    `random_state` is the public seed by which features are chosen. Neighbours, sensitivity and theorem: see this
-    module's docstring.
+    Numbers are split between `n_bins` equal bins. `random_state` is the public seed by which features are chosen.
+    Neighbours, sensitivity and theorem: see this module's docstring.
     """
 
     def __init__(

@@ -41,6 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.accounting.conversions import Cost
+from tacit.learn.estimators.parameters import in_words
 from tacit.learn.randomized.reports import Owners, ReportPlan, require_replace_one_budget
 from tacit.ledger import Budget, Permit
 from tacit.mechanisms import RandomizedResponse
@@ -290,7 +291,7 @@ def coded_labels(y: Any, classes: Any) -> tuple[NDArray[Any], NDArray[np.int64]]
         raise NotFinite("y has missing values (NaN), or values of another kind than the classes", name="y")
     codes = column.cells(Cut("y", tuple(values)))
     if (codes < 0).any():
-        raise OutOfRange("y has labels that are not among the classes", name="y")
+        raise OutOfRange(f"y has labels that are not among the classes: {in_words(values)}", name="y")
     return listed, codes
 
 

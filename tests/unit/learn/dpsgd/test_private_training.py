@@ -390,6 +390,36 @@ def test_stopping_in_memory_refunds_nothing() -> None:
     assert budget.spent() == before
 
 
+def test_a_stop_gives_back_whole_passes_of_a_loader_in_rho_and_nothing_of_poisson_samples(tmp_path: Any) -> None:
+    data = TensorDataset(*rows())
+    passes: dict[str, Any] = {"data": data, "loader": DataLoader(data, batch_size=20), "epochs": 4}
+    poisson: dict[str, Any] = {"steps": 40}
+    for name, relation, options in (("loader", "replace-one", passes), ("poisson", "add-remove", poisson)):
+        with Ledger.open(tmp_path / name) as ledger:
+            ledger.create_budget("visits", 8.0, 1e-4, filter="zcdp", relation=relation)  # type: ignore[arg-type]
+            budget = ledger.budget("visits")
+            training = private(budget=budget, epsilon=2.0, delta=1e-6, **options)
+            _, reserved = ledger.row_of(budget.scope).totals
+            train(training, 4)
+            training.stop()
+            _, kept = ledger.row_of(budget.scope).totals
+            if name == "poisson":
+                assert reserved is kept is None
+            else:
+                assert reserved is not None
+                assert kept is not None
+                assert kept[0] == pytest.approx(reserved[0] / 4, rel=1e-6)
+
+
+def test_a_training_without_a_checkpoint_says_that_it_cannot_go_on() -> None:
+    net = model()
+    training = private(net)
+    with torch.no_grad():
+        net.weight.add_(1.0)  # type: ignore[operator]
+    with pytest.raises(InvalidInput, match=r"changed by something else than step.*had no checkpoint=.*charge stays"):
+        train(training)
+
+
 def test_the_card_says_what_was_done() -> None:
     training = private(epsilon=1.0, audit=True, steps=10)
     train(training)
@@ -398,6 +428,8 @@ def test_the_card_says_what_was_done() -> None:
     assert training.finding is not None
     assert training.finding.claimed is not None
     assert training.finding.lower_bound is not None
+    assert str(training.finding).startswith(f"{training.finding.attack}")
+    assert training.finding.reason in str(training.finding)
 
 
 def test_wrong_types_of_the_main_arguments() -> None:
