@@ -57,6 +57,14 @@ def test_gaussians_in_single_precision_are_within_half_of_the_stated_error_for_a
     assert worst < bulk_gaussian.ERROR / 2
 
 
+def test_words_are_consecutive_blocks_of_aes_that_nothing_else_uses() -> None:
+    noise = Noise.made(Scale(4 * FEW, 1.0, 200.0), KEY)
+    blocks = noise._blocks(bulk_gaussian.STREAM, 2 + np.arange(FEW))
+    assert np.array_equal(noise.words.ravel(), blocks.view(np.uint32).ravel())
+    others = [noise._blocks(kind, np.arange(FEW)) for kind in (bulk_gaussian.FURTHER, bulk_gaussian.MORE)]
+    assert len(np.unique(np.concatenate([blocks, *others]).reshape(-1, 2), axis=0)) == 3 * FEW
+
+
 def test_words_at_the_ends_are_left_to_further_bits() -> None:
     first, end = bulk_gaussian.W_FIRST, bulk_gaussian.W_END
     words = np.array([[0, first - 1, first, end - 1, end, 2**32 - 1], [5] * 6], np.uint32)
