@@ -278,8 +278,8 @@ class Convolution:
         """Return the gradient of each parameter for each group."""
         formed = self._bias_gradients(use, grad, rows)
         if "weight" in use.parameters:
-            turned = rows.total(self._turned_gradients(use, grad, rows))
-            formed["weight"] = turned.transpose(2, 3).reshape(rows.count, *use.parameters["weight"].shape)
+            weight = use.parameters["weight"]
+            formed["weight"] = self._in_order(rows.total(self._weight_gradients(use, grad, rows)), weight, grad)
         return formed
 
     def norms(self, use: Use, grad: Tensor, rows: RowGroups) -> tuple[Tensor, Gradients]:
@@ -289,7 +289,7 @@ class Convolution:
         if weight is None or rows.units is not None or not self._gram_is_cheaper(weight, positions):
             formed = self._bias_gradients(use, grad, rows)
             if weight is not None:
-                formed["weight"] = rows.total(self._turned_gradients(use, grad, rows))
+                formed["weight"] = rows.total(self._weight_gradients(use, grad, rows))
             return sum_of([squared(part) for part in formed.values()]), formed
         patches, by_group = (
             part.transpose(2, 3).flatten(0, 1) for part in (self._patches(use.value), self._by_group(grad))
@@ -302,7 +302,7 @@ class Convolution:
         """Return the weighted sums, from formed gradients where they exist, and by one product elsewhere."""
         sums = {role: weighted(factors, part, rows) for role, part in formed.items()}
         if "weight" in sums:
-            sums["weight"] = sums["weight"].transpose(1, 2).reshape(use.parameters["weight"].shape)
+            sums["weight"] = self._in_order(sums["weight"].unsqueeze(0), use.parameters["weight"], grad).squeeze(0)
         elif "weight" in use.parameters:
             scaled = grad.double() * rows.spread(factors).view(-1, *(1,) * (grad.dim() - 1))
             patches, by_group = self._patches(use.value), self._by_group(scaled)
@@ -321,23 +321,33 @@ class Convolution:
         groups = int(self.layer.groups)  # type: ignore[arg-type]
         return gram_is_cheaper(positions, weight[0].numel(), weight.shape[0] // groups)
 
-    def _turned_gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Tensor:
-        """Return the gradient of the weight for each row, as (rows, groups, channels * kernel, outputs).
+    def _weight_gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Tensor:
+        """Return the gradient of the weight for each row and group, as matrices that `_in_order` can read.
 
         A few rows at a time, so that their patches stay in the cache.
         """
-        weight = use.parameters["weight"]
-        by_group, view = self._by_group(grad), self._view(use.value)
+        weight, by_group = use.parameters["weight"], self._by_group(grad)
         groups, outputs, positions = by_group.shape[1:]
-        size = weight[0].numel()
-        formed = grad.new_empty(len(grad), groups, size, outputs)
+        size, is_last = weight[0].numel(), _has_channels_last(weight, grad)
+        view = self._view(use.value, channels_last=is_last)
+        formed = grad.new_empty(len(grad), groups, *((outputs, size) if is_last else (size, outputs)))
         count = max(1, PATCHES_MAX // max(1, view[:1].numel()))
         for start in range(0, len(grad), count):
             part = slice(start, start + count)
             patches = rows.scratch.empty("patches", view[part].shape, view).copy_(view[part])
-            turned = by_group[part].flatten(0, 1).transpose(1, 2)
-            torch.bmm(patches.view(-1, size, positions), turned, out=formed[part].flatten(0, 1))
+            own, out = by_group[part].flatten(0, 1), formed[part].flatten(0, 1)
+            if is_last:
+                torch.bmm(own, patches.view(-1, positions, size), out=out)
+            else:
+                torch.bmm(patches.view(-1, size, positions), own.transpose(1, 2), out=out)
         return formed
+
+    def _in_order(self, formed: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
+        """Return gradients of the weight, as they are formed, in the order of the weight."""
+        channels, *kernel = weight.shape[1:]
+        if _has_channels_last(weight, grad):
+            return formed.reshape(-1, len(weight), *kernel, channels).movedim(-1, 2).contiguous()
+        return formed.transpose(2, 3).reshape(-1, *weight.shape)
 
     def _bias_gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Gradients:
         return {"bias": rows.total(grad.flatten(2).sum(2))} if "bias" in use.parameters else {}
@@ -352,11 +362,16 @@ class Convolution:
         positions = math.prod(view.shape[2 + len(self.layer.kernel_size) :])  # type: ignore[arg-type]
         return view.reshape(len(view), self.layer.groups, -1, positions)  # type: ignore[call-overload, no-any-return]
 
-    def _view(self, value: Tensor) -> Tensor:
-        """Return the patches as a view of the padded input: (rows, channels, *kernel, *positions)."""
+    def _view(self, value: Tensor, *, channels_last: bool = False) -> Tensor:
+        """Return the patches as a view of the padded input: (rows, channels, *kernel, *positions).
+
+        With `channels_last` they are (rows, groups, *positions, *kernel, channels), of an input in that order.
+        """
         layer: Any = self.layer
         mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
         padded = functional.pad(value, layer._reversed_padding_repeated_twice, mode=mode)
+        if channels_last:
+            padded = padded.movedim(1, -1).contiguous().movedim(-1, 1)
         sizes, strides = list(padded.shape[:2]), list(padded.stride()[:2])
         kernel_strides, positions = [], []
         for axis, (size, kernel) in enumerate(zip(padded.shape[2:], layer.kernel_size, strict=True)):
@@ -365,7 +380,17 @@ class Convolution:
             kernel_strides.append(dilation * step)
             strides.append(stride * step)
         shape = [*sizes, *layer.kernel_size, *positions]
-        return padded.as_strided(shape, [*strides[:2], *kernel_strides, *strides[2:]])
+        view = padded.as_strided(shape, [*strides[:2], *kernel_strides, *strides[2:]])
+        if not channels_last:
+            return view
+        axes = len(positions)
+        order = 0, 1, *range(3 + axes, 3 + 2 * axes), *range(3, 3 + axes), 2
+        return torch.unflatten(view, 1, (layer.groups, -1)).permute(order)
+
+
+def _has_channels_last(weight: Tensor, grad: Tensor) -> bool:
+    """Return whether patches are copied with their channels last: where the pieces in one run are longer so."""
+    return weight.shape[1] * weight.shape[-1] > grad.shape[-1]
 
 
 @dataclass(frozen=True, slots=True)
