@@ -85,6 +85,8 @@ PAIRS: Final = 1 << 15
 """Pairs that are computed together: their arrays fit into the processor's cache."""
 RELEASED_TOGETHER: Final = 1 << 16
 """Numbers to which noise is added together, for the same reason."""
+AHEAD_MIN: Final = 1 << 16
+"""The fewest numbers whose noise is made ahead: to make less takes no longer than to hand it to a second thread."""
 MORE_BITS: Final = 192
 DIGITS: Final = 90
 STREAM, FURTHER, MORE = range(3)
@@ -115,7 +117,8 @@ class Scale:
 class BulkGaussian:
     """Adds Gaussian noise to sums of gradients; the noise of the next call is made while the caller computes.
 
-    It is made ahead for calls with the same number of numbers and the same noise as the last one. `exact` uses
+    It is made ahead for calls with the same number of numbers, not below `AHEAD_MIN`, and the same noise as the last
+    one. `exact` uses
     `mechanisms.Gaussian` instead, at about a hundredth of the speed. With `in_place` sums are used up by `add`: their
     memory may hold the results.
     """
@@ -147,7 +150,8 @@ class BulkGaussian:
         scale = Scale.of(sum(part.numel() for part in sums.values()), deviation)
         noise = self._take(scale)
         noisy = _released(sums, noise, in_place=self.in_place)
-        self._prepare(noise)
+        if scale.count >= AHEAD_MIN:
+            self._prepare(noise)
         return noisy
 
     def _add_exact(self, sums: Mapping[str, Tensor], deviation: float, sensitivity: float) -> dict[str, Tensor]:

@@ -21,6 +21,12 @@ KEY = bytes(range(32))
 FEW = 1000
 
 
+@pytest.fixture(params=[0, 1 << 16])
+def least_ahead(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make noise ahead from this many numbers on."""
+    monkeypatch.setattr(bulk_gaussian, "AHEAD_MIN", request.param)
+
+
 def _words(count: int, seed: int) -> np.ndarray:
     """Return pairs of words, many of them at the ends of the range in which the error is bounded."""
     words = np.random.default_rng(seed).integers(0, 2**32, size=(2, count), dtype=np.uint32)
@@ -194,6 +200,7 @@ def test_doubles_are_released_on_the_grid() -> None:
     assert torch.equal(steps, steps.round())
 
 
+@pytest.mark.usefixtures("least_ahead")
 def test_no_noise_is_handed_out_twice() -> None:
     noise, zeros = BulkGaussian(), {"weight": torch.zeros(100, dtype=torch.float64)}
     seen = [noise.add(zeros, 1.0, 1.0)["weight"]]
@@ -203,6 +210,7 @@ def test_no_noise_is_handed_out_twice() -> None:
         assert not any((one == other).sum() > 3 for other in seen[:index])
 
 
+@pytest.mark.usefixtures("least_ahead")
 def test_a_forked_process_makes_noise_of_its_own() -> None:
     noise, zeros = BulkGaussian(), {"weight": torch.zeros(4, dtype=torch.float64)}
     noise.add(zeros, 1.0, 1.0)
@@ -216,6 +224,7 @@ def test_a_forked_process_makes_noise_of_its_own() -> None:
     assert not np.array_equal(theirs, noise.add(zeros, 1.0, 1.0)["weight"].numpy())
 
 
+@pytest.mark.usefixtures("least_ahead")
 def test_a_seeded_source_replays() -> None:
     zeros = {"weight": torch.zeros(100)}
     runs = []
