@@ -350,16 +350,16 @@ def _add(values: Floats, gaussians: NDArray[np.float32], output: Floats, scale: 
     limit = np.float32(0.5 - ERROR * scale.deviation_steps - ADDITION_ERROR)
     places, left = [np.empty(0, np.int64)], [np.empty(0)]
     work = np.empty((2, min(len(values), RELEASED_TOGETHER)), values.dtype)
+    single = work[0] if values.dtype == np.float32 else np.empty(work.shape[1], np.float32)
     with np.errstate(invalid="ignore", over="ignore"):
         for start in range(0, len(values), RELEASED_TOGETHER):
             part = slice(start, start + RELEASED_TOGETHER)
             own, fraction = values[part], gaussians[part]
-            offset, whole = work[:, : len(own)]
-            np.multiply(own, 1 / scale.step, out=offset)
-            np.rint(offset, out=whole)
-            offset -= whole
-            fraction += offset
-            rounded = np.rint(fraction, out=offset)
+            (steps, whole), rounded = work[:, : len(own)], single[: len(own)]
+            np.multiply(own, 1 / scale.step, out=steps)
+            np.rint(steps, out=whole)
+            fraction += np.subtract(steps, whole, out=rounded)
+            np.rint(fraction, out=rounded)
             fraction -= rounded
             whole += rounded
             np.abs(fraction, out=fraction)
