@@ -6,8 +6,8 @@ one thread of torch, which other programs on the machine disturb less than clock
 for noise uses. Peak memory is that of processes that make one kind of step only. Opacus runs the same in its own
 environment, with its own LSTM, beside plain torch there.
 
-All processes keep freed memory (`ALLOCATOR`), plain torch and Opacus as well: glibc would give it back after some steps,
-and the time of getting it again is that of the kernel. Ratios of one processor do not carry over to another.
+All processes keep freed memory (`ALLOCATOR`), plain torch and Opacus as well: glibc would give it back after some
+steps, and the time of getting it again is that of the kernel. Ratios of one processor do not carry over to another.
 """
 
 from __future__ import annotations
