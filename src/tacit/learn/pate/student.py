@@ -32,7 +32,7 @@ from tacit import pipeline
 from tacit.learn.counted_delta import counted_delta
 from tacit.learn.pate import teachers as ensemble
 from tacit.learn.pate.aggregators import Aggregator, GNMax, InteractiveGNMax
-from tacit.learn.pate.report import SanitisedEpsilon, SanitisedReport
+from tacit.learn.pate.sanitised_epsilon import SanitisedEpsilon, SanitisedReport
 from tacit.ledger import Budget
 from tacit.mechanisms.randomness import SIMULATED, SYSTEM, RandomSource
 from tacit.pipeline import ReleaseOptions, StepAnchor, UnstoredPlan

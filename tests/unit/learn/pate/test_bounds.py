@@ -20,7 +20,7 @@ from bench.learning.pate_reference import (
     tight_epsilon,
 )
 from tacit.learn.pate.bounds import confident_moments, confident_renyi, gnmax_log_q
-from tacit.learn.pate.report import gnss_renyi
+from tacit.learn.pate.sanitised_epsilon import gnss_renyi
 from tacit.learn.pate.smooth_sensitivity import GNMaxBound, confident_local, smooth_bound
 from tacit.privacy.errors import OutOfRange
 

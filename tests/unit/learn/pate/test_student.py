@@ -27,7 +27,7 @@ from tacit.learn import (
     SanitisedReport,
 )
 from tacit.learn.pate import student as module
-from tacit.learn.pate.report import SanitisedEpsilon
+from tacit.learn.pate.sanitised_epsilon import SanitisedEpsilon
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.errors import BudgetExceeded, Exhausted, InvalidInput, NotFinite, OutOfRange, WrongType
 from tacit.privacy.events import Converted
@@ -108,14 +108,14 @@ def test_a_report_is_charged_and_is_the_only_figure_that_depends_on_the_votes() 
 
 def test_neither_votes_nor_raw_bounds_are_kept_in_a_fitted_model(monkeypatch: pytest.MonkeyPatch) -> None:
     raw: list[float] = []
-    compute = tacit.learn.pate.report.data_dependent
+    compute = tacit.learn.pate.sanitised_epsilon.data_dependent
 
     def watched(*arguments: Any) -> Any:
         found = compute(*arguments)
         raw.append(found[0])
         return found
 
-    monkeypatch.setattr("tacit.learn.pate.report.data_dependent", watched)
+    monkeypatch.setattr("tacit.learn.pate.sanitised_epsilon.data_dependent", watched)
     model = pate(report=REPORT).fit(X, Y, public=PUBLIC)
     assert len(raw) == 1
     kept = {name: value for name, value in vars(model).items() if name.endswith("_")}
@@ -123,7 +123,9 @@ def test_neither_votes_nor_raw_bounds_are_kept_in_a_fitted_model(monkeypatch: py
         "classes_", "answered_", "labels_", "sanitised_", "n_features_in_", "student_", "cost_", "permit_", "card_",
     }  # fmt: skip
     figures = [value for value in vars(model.sanitised_).values() if isinstance(value, float)]
-    bounds = [tacit.learn.pate.report.epsilon_of_renyi(4, raw[0] + own, 1e-6) for own in (0, REPORT.renyi(4))]
+    bounds = [
+        tacit.learn.pate.sanitised_epsilon.epsilon_of_renyi(4, raw[0] + own, 1e-6) for own in (0, REPORT.renyi(4))
+    ]
     assert all(abs(figure - bound) > 1e-12 for figure in figures for bound in (*raw, *bounds))
     assert isinstance(model.sanitised_, SanitisedEpsilon)
 
