@@ -86,7 +86,7 @@ class SanitisedReport:
     """Public parameters of the report: choose them before the votes are seen.
 
     `order` is the Rényi order of the bound, `sigma` and `beta` are those of the GNSS noise, `scale_sigma` that of the
-    release of its scale. Orders of which C5 or C6 fails are refused before the charge.
+    release of its scale. Orders at which the analysis is not valid are refused before the charge.
     """
 
     order: float
@@ -113,7 +113,7 @@ class SanitisedReport:
         return gnss_renyi(self.beta * BETA_SLACK, self.sigma, order) + order / (2 * self.scale_sigma**2)
 
     def check(self, aggregator: Aggregator, classes: int) -> None:
-        """Raise unless the report is defined for the aggregator, and C5 and C6 hold."""
+        """Raise unless the report is defined for the aggregator, and its analysis is valid."""
         if not isinstance(aggregator, GNMax) or isinstance(aggregator, InteractiveGNMax):
             raise WrongType(
                 "a report is defined for GNMax and ConfidentGNMax: no smooth sensitivity is known for the others",
