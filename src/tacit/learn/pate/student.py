@@ -9,9 +9,11 @@
 
 Promise: the budget is charged the data-independent cost of all `queries`, of which at most `answers` are answered,
 before the first label leaves (`pipeline.release`); what is learned afterwards, the student among it, is a function of
-the labels and public rows. Teachers are trained before the charge, as nothing leaves them (`teachers`); a training
-that is interrupted charges nothing. Data-dependent costs leave through `report=SanitisedReport(...)` alone: the votes
-are in no attribute of the model.
+the labels and public rows. Teachers are trained before the charge, as nothing leaves them (`teachers`); a training that
+is interrupted charges nothing. Private rows that cannot be used (NaN, a label outside of `classes`) are refused before
+the charge: such an error is for who holds the arrays, and must not be shown to others. The number of units leads to no
+error: a teacher without rows votes for the first class. Data-dependent costs leave through
+`report=SanitisedReport(...)` alone: the votes are in no attribute of the model.
 """
 
 from __future__ import annotations
@@ -184,12 +186,6 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
         owners = np.arange(len(rows)) if units is None else np.asarray(units)
         if owners.shape != (len(rows),):
             raise WrongType("units must hold one unit for each row of X", name="units", value=owners.shape)
-        if len(np.unique(owners)) < self.teachers:
-            raise OutOfRange(  # the number of units is private
-                f"{self.teachers:,} teachers need at least as many units; take fewer teachers",
-                name="teachers",
-                value=self.teachers,
-            )
         return ensemble.TeacherTraining(self.teacher, self.teachers, len(classes), rows, index, owners, self.jobs)
 
     def _require_affordable(self, plan: PatePlan) -> None:
@@ -220,6 +216,8 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
 
 class PATE(ClassifierMixin, _Ensemble):  # type: ignore[misc]
     """A student of private teachers.
+
+    Errors about X and y are for who holds them: a row with NaN or with a label outside of `classes` is refused.
 
     teacher             scikit-learn classifier, or function of X and y that returns a function from queries to labels
     teachers            how many parts; every unit is in one of them

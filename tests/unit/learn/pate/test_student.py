@@ -170,7 +170,6 @@ BAD: list[tuple[dict[str, Any], dict[str, Any], type[Exception]]] = [
     ({}, {"classes": np.array(["a", None], dtype=object)}, WrongType),
     ({"X": np.where(np.isclose(X, X[3, 1]), np.nan, X)}, {}, NotFinite),
     ({"X": X[:, 0]}, {}, WrongType),
-    ({"units": np.zeros(1200)}, {}, OutOfRange),
     ({"units": np.zeros(7)}, {}, WrongType),
     ({"public": PUBLIC[:, :1]}, {}, WrongType),
     ({"public": PUBLIC[:10]}, {}, OutOfRange),
@@ -200,6 +199,17 @@ def test_bad_input_is_refused_before_the_charge(
     with pytest.raises(error):
         pate(budget).set_params(**settings).fit(given.pop("X"), given.pop("y"), **given)
     assert not budget.events
+
+
+@pytest.mark.parametrize("count", [1, 49, 50])
+def test_the_number_of_units_shows_in_no_refusal_and_in_no_charge(count: int) -> None:
+    budget, asked = tacit.Budget(60, 1e-4), tacit.Budget(60, 1e-4)
+    model = pate(budget, aggregator=GNMax(8), answers=None).fit(X[:count], Y[:count], public=PUBLIC)
+    assert list(budget.events) == [Converted(GNMax(8).plan(60, 60), 1e-6)]
+    assert len(model.labels_) == 60
+    few = PrivatePrediction(GaussianNB(), teachers=50, classes=LABELS, aggregator=GNMax(8), budget=asked, delta=1e-6)
+    assert len(few.fit(X[:count], Y[:count]).predict(PUBLIC[:2])) == 2
+    assert len(asked.events) == 1
 
 
 def test_too_small_a_budget_is_refused_before_teachers_are_trained() -> None:

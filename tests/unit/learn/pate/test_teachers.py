@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from tacit.learn.pate.teachers import TeacherTraining, draw_parts, fit_teacher, rehearse, require_disjoint
 from tacit.mechanisms.simulation import SeededSource
-from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
+from tacit.privacy.errors import InvalidInput, WrongType
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 2))
@@ -57,9 +57,12 @@ def test_parts_drawn_by_row_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None
         training().votes(QUERIES, SeededSource(1))
 
 
-def test_fewer_units_than_teachers_are_refused() -> None:
-    with pytest.raises(OutOfRange, match="units"):
-        draw_parts(UNITS, 101, SeededSource(1))
+@pytest.mark.parametrize("units", [1, 9, 10])
+def test_a_part_without_units_votes_for_the_first_class(units: int) -> None:
+    few = slice(None, 3 * units)
+    votes = training(x=X[few], y=np.ones(3 * units, dtype=np.int64), units=UNITS[few]).votes(QUERIES, SeededSource(1))
+    filled = len(np.unique(draw_parts(UNITS[few], 10, SeededSource(1))))
+    assert (votes == [10 - filled, filled]).all()
 
 
 @pytest.mark.parametrize("teacher", [LogisticRegression(), nearest_mean])
@@ -185,14 +188,25 @@ def test_what_a_teacher_sets_for_the_process_does_not_reach_the_next() -> None:
     assert seen == [before] * 10
 
 
-def test_a_teacher_that_exits_votes_for_one_class() -> None:
-    def exiting(x: np.ndarray, y: np.ndarray) -> Any:
-        raise SystemExit(len(x))
+class Odd(BaseException):
+    """Neither an Exception nor an interruption."""
 
-    votes = training(exiting).votes(QUERIES, SeededSource(1))
+
+@pytest.mark.parametrize("kind", [SystemExit, Odd, GeneratorExit])
+@pytest.mark.parametrize("when", ["training", "voting"])
+def test_a_teacher_that_raises_anything_but_an_interruption_votes_for_one_class(
+    kind: type[BaseException], when: str
+) -> None:
+    def failing(x: np.ndarray, y: np.ndarray) -> Any:
+        def fail(queries: np.ndarray) -> Any:
+            raise kind(len(x))
+
+        return fail(x) if when == "training" else fail
+
+    votes = training(failing).votes(QUERIES, SeededSource(1))
     assert votes.tolist() == [[10, 0]] * len(QUERIES)
-    with pytest.raises(InvalidInput, match="SystemExit"):
-        rehearse(exiting, 2, QUERIES)
+    with pytest.raises(InvalidInput, match=kind.__name__):
+        rehearse(failing, 2, QUERIES)
 
 
 def test_an_interruption_ends_the_training(tmp_path: Path) -> None:
