@@ -24,13 +24,14 @@ in which f and S are computed; noise of variance (S sigma)^2 + 16 steps^2 on the
 
 What the figure means: with probability `level` over the report's noise, P(S) <= e^epsilon P'(S) + delta for every set S
 of answers and reports, where P is their law on this data set with its parts, and P' that on any neighbour. The budget
-is charged the data-independent cost; the report never lowers it.
+is charged the data-independent cost; the report never lowers it. Where noise takes the figure above that cost, the cost
+is shown, which holds with certainty.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -63,7 +64,11 @@ BETA_SLACK: Final = 1 + 2.0**-30
 
 @dataclass(frozen=True)
 class SanitisedEpsilon:
-    """The released data-dependent cost of answers and report together; each number is safe to publish."""
+    """The released data-dependent cost of answers and report together; each number is safe to publish.
+
+    Neither epsilon is above the data-independent cost at the same delta, which holds for every data set: the noise of
+    the report can exceed what it could save.
+    """
 
     epsilon: float
     """The upper end: it holds with probability `level` over the noise of the report."""
@@ -73,6 +78,10 @@ class SanitisedEpsilon:
     estimate: float
     """The epsilon without the margin for the noise of the report."""
     simulated: bool = False
+
+    def at_most(self, charged: float) -> SanitisedEpsilon:
+        """Return the smaller of each epsilon and the data-independent one: post-processing of public numbers."""
+        return replace(self, epsilon=min(self.epsilon, charged), estimate=min(self.estimate, charged))
 
     def __str__(self) -> str:
         return (
@@ -123,7 +132,7 @@ class SanitisedReport:
             raise OutOfRange(f"a report takes at most {CLASSES_MAX} classes", name="classes", value=classes)
         gnmax_bound_at(float(aggregator.sigma), classes, self.order).require_conditions()
 
-    def event(self, answers: Event, delta: float) -> Event:
+    def event(self, answers: Event, delta: float) -> Approximate:
         """Return the event of answers and report together, by their Rényi curves at the best order."""
         failure_probability("delta", delta)
         top = 1 / -math.expm1(-2 * self.beta * BETA_SLACK)
@@ -134,13 +143,16 @@ class SanitisedReport:
         return Approximate(least, delta, under=answers.relation)
 
     def release(
-        self, aggregator: GNMax, votes: Any, delta: float, *, source: RandomSource = SYSTEM
+        self, aggregator: GNMax, votes: Any, delta: float, *, charged: float, source: RandomSource = SYSTEM
     ) -> SanitisedEpsilon:
-        """Return the sanitised epsilon of having asked all `votes`, queries x classes; charged by `event`."""
+        """Return the sanitised epsilon of having asked all `votes`, queries x classes.
+
+        `charged` is the epsilon of `event` at `delta`, which no figure exceeds.
+        """
         counts = np.atleast_2d(vote_counts(votes))
         self.check(aggregator, counts.shape[1])
         value, local = data_dependent(aggregator, counts, self.order)
-        return self._release(value, smooth_bound(local, self.beta), delta, source)
+        return self._release(value, smooth_bound(local, self.beta), delta, source).at_most(charged)
 
     def _release(self, value: float, smooth: float, delta: float, source: RandomSource) -> SanitisedEpsilon:
         """Release a bound, and the scale of its noise, whose smooth sensitivity is given."""

@@ -33,7 +33,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from tacit import pipeline
 from tacit.learn.counted_delta import counted_delta
 from tacit.learn.pate import teachers as ensemble
-from tacit.learn.pate.aggregators import Aggregator, GNMax, InteractiveGNMax
+from tacit.learn.pate.aggregators import Aggregator, ConfidentGNMax, GNMax, InteractiveGNMax
 from tacit.learn.pate.sanitised_epsilon import SanitisedEpsilon, SanitisedReport
 from tacit.ledger import Budget
 from tacit.mechanisms.randomness import SIMULATED, SYSTEM, RandomSource
@@ -112,7 +112,10 @@ class PatePlan(UnstoredPlan[PateAnswers]):
                 labels[query] = UNLABELLED if label is None else int(label)
         report = None
         if self.report is not None and self.delta is not None and isinstance(self.aggregator, GNMax):
-            report = self.report.release(self.aggregator, self.votes, self.delta, source=options.source)
+            charged = self.report.event(self.aggregator.plan(self.queries, self.answers), self.delta).epsilon
+            report = self.report.release(
+                self.aggregator, self.votes, self.delta, charged=charged, source=options.source
+            )
         return PateAnswers(labels, given, report)
 
 
@@ -154,7 +157,14 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
         if self.aggregator.test_event is None and answers != queries:
             raise InvalidInput("this aggregator answers every query; leave answers= out", name="answers")
         ensemble.require_teacher(self.teacher)
-        whole("teachers", self.teachers, at_least=2)
+        teachers = whole("teachers", self.teachers, at_least=2)
+        if isinstance(self.aggregator, ConfidentGNMax) and self.aggregator.threshold > teachers:
+            raise OutOfRange(
+                f"the threshold of {float(self.aggregator.threshold):g} votes is above the number of teachers, "
+                f"{teachers}: hardly any query would be answered",
+                name="threshold",
+                value=self.aggregator.threshold,
+            )
         whole("jobs", self.jobs)
         if report is not None:
             instance("report", report, SanitisedReport, "a tacit.learn.SanitisedReport")
@@ -193,11 +203,11 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
         if (refusal := self.budget.refusal(plan.event)) is not None:
             raise refusal
 
-    def _describe(self, plan: PatePlan) -> str:
+    def _describe(self, plan: PatePlan, answered: str) -> str:
         words = (
-            f"{plan.queries} queries to {self.teachers} teachers on disjoint parts of the data, at most {plan.answers} "
-            f"answered, by {plan.aggregator}. Protects one unit, whose rows are all in the part of one teacher. It "
-            f"cost {self.cost_.in_words(plan.event.relation)}."
+            f"{self.teachers} teachers on disjoint parts of the data, which {answered} by {plan.aggregator}. Protects "
+            f"one unit, whose rows are all in the part of one teacher. It cost "
+            f"{self.cost_.in_words(plan.event.relation)}."
         )
         return words + (f" {SIMULATED}" if self._source.simulated else "")
 
@@ -354,15 +364,21 @@ class PATE(ClassifierMixin, _Ensemble):  # type: ignore[misc]
             self.student_ = self._student(answers.labels, pool)
 
     def _card(self, plan: PatePlan) -> str:
-        words = f"A student of {self._describe(plan)}"
-        return words if self.sanitised_ is None else f"{words} For this data set: {self.sanitised_}."
+        answered = f"answered {len(self.answered_)} of {plan.queries} queries (at most {plan.answers})"
+        words = f"A student of {self._describe(plan, answered)}"
+        if self.student_ is None:
+            words += f" Too few labels to train the student: it predicts {self._only_label()} for every row."
+        return words if self.sanitised_ is None else f"{words} Its report: {self.sanitised_}."
+
+    def _only_label(self) -> Any:
+        """Return what is predicted without a student: the only label there is, or the first class."""
+        return self.labels_[0] if len(self.labels_) else self.classes_[0]
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the student's labels: post-processing, free of cost."""
         rows = _rows("X", X)
-        if self.student_ is None:  # too few answers to learn from: the only label there is, or the first class
-            only = self.labels_[0] if len(self.labels_) else self.classes_[0]
-            return np.full(len(rows), only, dtype=self.classes_.dtype)
+        if self.student_ is None:
+            return np.full(len(rows), self._only_label(), dtype=self.classes_.dtype)
         return np.asarray(self.classes_[np.asarray(self.student_.predict(rows), dtype=np.int64)])
 
 
@@ -411,7 +427,8 @@ class PrivatePrediction(_Ensemble):
         self._models, self._charged_plan, self._shape, self._lock = models, plan, training.x.shape[1:], Lock()
         self.classes_, self.cost_, self.permit_ = self._classes(), permit.cost, permit
         self.asked_ = self.answered_ = 0
-        self.card_ = f"Private prediction: {self._describe(plan)}"
+        answered = f"answer at most {plan.answers} of {plan.queries} queries"
+        self.card_ = f"Private prediction by {self._describe(plan, answered)}"
         return self
 
     def predict(self, X: Any) -> np.ma.MaskedArray[Any, Any]:  # noqa: N803

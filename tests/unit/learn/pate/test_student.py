@@ -106,6 +106,14 @@ def test_a_report_is_charged_and_is_the_only_figure_that_depends_on_the_votes() 
     assert "sanitised" in model.card_
 
 
+def test_no_report_is_above_what_was_charged() -> None:
+    for seed in range(10):
+        model = pate(tacit.Budget(60, 1e-4), report=SanitisedReport(order=2, sigma=20, beta=0.05))
+        model._source = SeededSource(seed)
+        model.set_params(teacher=undecided, aggregator=GNMax(8), answers=None).fit(X, Y, public=PUBLIC)
+        assert model.sanitised_.estimate <= model.sanitised_.epsilon <= model.cost_.epsilon
+
+
 def test_neither_votes_nor_raw_bounds_are_kept_in_a_fitted_model(monkeypatch: pytest.MonkeyPatch) -> None:
     raw: list[float] = []
     compute = tacit.learn.pate.sanitised_epsilon.data_dependent
@@ -221,11 +229,57 @@ def test_too_small_a_budget_is_refused_before_teachers_are_trained() -> None:
         pate(tacit.Budget(0.1, 1e-4)).set_params(teacher=never).fit(X, Y, public=PUBLIC)
 
 
-def test_too_few_answers_to_learn_from_give_a_constant_student() -> None:
-    silent = ConfidentGNMax(8, threshold=10_000, test_sigma=20)
-    model = pate(aggregator=silent).fit(X, Y, public=PUBLIC)
+def undecided(x: Any, y: Any) -> Any:
+    return lambda queries: np.full(len(queries), int(1e6 * abs(x[0, 0])) % 3)
+
+
+SELECTIVE = ConfidentGNMax(8, threshold=50, test_sigma=4)
+
+
+def test_without_answers_the_student_predicts_one_class_and_the_card_says_so() -> None:
+    model = pate(tacit.Budget(60, 1e-4), aggregator=SELECTIVE, answers=10).set_params(teacher=undecided)
+    model.fit(X, Y, public=PUBLIC)
     assert len(model.answered_) == 0
     assert set(model.predict(PUBLIC)) == {"a"}
+    assert "answered 0 of 60 queries (at most 10)" in model.card_
+    assert "predicts a for every row" in model.card_
+
+
+def test_a_student_of_one_label_predicts_it_and_the_card_says_so() -> None:
+    model = pate(answers=1).fit(X, Y, public=PUBLIC)
+    assert set(model.predict(PUBLIC)) == set(model.labels_)
+    assert "answered 1 of 60 queries (at most 1)" in model.card_
+    assert f"predicts {model.labels_[0]} for every row" in model.card_
+
+
+@pytest.mark.parametrize("kind", [PATE, PrivatePrediction])
+@pytest.mark.parametrize(
+    "aggregator",
+    [ConfidentGNMax(8, threshold=51, test_sigma=20), InteractiveGNMax(8, 50.5, 20, certainty=0.9)],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_threshold_above_the_number_of_teachers_is_refused_before_the_charge(kind: Any, aggregator: Any) -> None:
+    budget = tacit.Budget(60, 1e-4)
+    settings = {"teachers": 50, "classes": LABELS, "aggregator": aggregator, "budget": budget, "delta": 1e-6}
+    given = {"public": PUBLIC} if kind is PATE else {}
+    model = kind(GaussianNB(), queries=60, **settings)
+    if kind is PATE:
+        model.set_params(student=GaussianNB())
+    with pytest.raises(OutOfRange, match=r"threshold of 5\d(.5)? votes is above the number of teachers, 50"):
+        model.fit(X, Y, **given)
+    assert not budget.events
+    with pytest.raises(OutOfRange, match="above the number of teachers"):
+        pate(budget, aggregator=aggregator).preview()
+
+
+def test_the_card_says_in_words_what_was_done() -> None:
+    model = pate(report=REPORT).fit(X, Y, public=PUBLIC)
+    answered = f"answered {len(model.answered_)} of 60 queries (at most 40) by "
+    assert f"{answered}ConfidentGNMax(sigma 8, threshold 30, test_sigma 20)." in model.card_
+    assert "Relation" not in model.card_
+    assert model.card_.count("this data set") == 1
+    assert "every row" not in model.card_
+    assert "which answer at most 20 of 20 queries by GNMax(sigma 6)." in prediction(tacit.Budget(30, 1e-4)).card_
 
 
 def test_parameters_are_those_of_scikit_learn() -> None:
