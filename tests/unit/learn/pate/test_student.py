@@ -107,7 +107,7 @@ def test_a_report_is_charged_and_is_the_only_figure_that_depends_on_the_votes() 
 
 
 def test_no_report_is_above_what_was_charged() -> None:
-    for seed in range(10):
+    for seed in range(4):
         model = pate(tacit.Budget(60, 1e-4), report=SanitisedReport(order=2, sigma=20, beta=0.05))
         model._source = SeededSource(seed)
         model.set_params(teacher=undecided, aggregator=GNMax(8), answers=None).fit(X, Y, public=PUBLIC)
