@@ -19,6 +19,7 @@ error: a teacher without rows votes for the first class. Data-dependent costs le
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.utils.validation import check_is_fitted
 
 from tacit import pipeline
 from tacit.learn.counted_delta import counted_delta
@@ -376,6 +378,7 @@ class PATE(ClassifierMixin, _Ensemble):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the student's labels: post-processing, free of cost."""
+        check_is_fitted(self, "student_")
         rows = _rows("X", X)
         if self.student_ is None:
             return np.full(len(rows), self._only_label(), dtype=self.classes_.dtype)
@@ -386,7 +389,8 @@ class PrivatePrediction(_Ensemble):
     """Answers queries by the teachers themselves, without a student; the parameters are those of `PATE`.
 
     All `queries` are charged when the teachers are trained. Every answer is noted with the permit before it leaves, so
-    that the right to ask is not doubled by a copy. The teachers are private: a fitted object cannot be pickled.
+    that the right to ask is not doubled by a copy. The teachers are private: a fitted object cannot be pickled, and
+    answers in its own process only.
     """
 
     def __init__(
@@ -425,6 +429,7 @@ class PrivatePrediction(_Ensemble):
         self._digest = start_digest(self._source.read(32))
         self._anchor.begin(self._digest)
         self._models, self._charged_plan, self._shape, self._lock = models, plan, training.x.shape[1:], Lock()
+        self._process = os.getpid()
         self.classes_, self.cost_, self.permit_ = self._classes(), permit.cost, permit
         self.asked_ = self.answered_ = 0
         answered = f"answer at most {plan.answers} of {plan.queries} queries"
@@ -435,8 +440,14 @@ class PrivatePrediction(_Ensemble):
         """Return a label for each row, masked where there is none.
 
         If fewer queries are left than rows, or no answers, Exhausted is raised and nothing is asked. One thread asks at
-        a time: two that read the same number of answers would each give the last one.
+        a time: two that read the same number of answers would each give the last one. For the same reason a process
+        that was forked from that of the fit gets no answers.
         """
+        check_is_fitted(self, "card_")
+        if os.getpid() != self._process:
+            raise InvalidInput(
+                "these teachers are those of another process, from which this one was forked; ask there", name="X"
+            )
         with self._lock:
             return self._predict(_rows("X", X))
 

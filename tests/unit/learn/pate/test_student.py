@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import os
 import pickle
 import threading
 import time
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
@@ -387,6 +389,37 @@ def test_private_prediction_refuses_what_is_no_teacher_before_the_charge(teacher
     with pytest.raises(InvalidInput, match="made-up labels"):
         model.set_params(teacher=Failing()).fit(X, Y, public=PUBLIC)
     assert not budget.events
+
+
+def test_a_forked_process_gets_no_answers() -> None:
+    model = prediction(tacit.Budget(30, 1e-4))
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writing, bytes(model.predict(PUBLIC[:1]).filled().tolist()[0], "ascii"))
+        except BaseException as error:
+            os.write(writing, f"{type(error).__name__}: {error}".encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        assert "InvalidInput: these teachers are those of another process" in said.read()
+    assert model.asked_ == 0
+    assert len(model.predict(PUBLIC[:2])) == 2
+
+
+def test_predictions_before_fit_raise_the_error_of_scikit_learn() -> None:
+    unfitted = PrivatePrediction(GaussianNB(), teachers=50, classes=LABELS, aggregator=GNMax(6))
+    for model in (pate(), unfitted):
+        with pytest.raises(NotFittedError):
+            model.predict(PUBLIC)
+    failed = pate(tacit.Budget(60, 1e-4), aggregator=GNMax(8), answers=None, student=Failing())
+    with pytest.raises(RuntimeError, match="no convergence"):
+        failed.set_params(semi_supervised="student").fit(X, Y, public=PUBLIC)
+    with pytest.raises(NotFittedError):
+        failed.predict(PUBLIC)
 
 
 def test_private_teachers_cannot_be_copied() -> None:
