@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import stat
+import subprocess
+import sys
 import warnings
 from functools import partial
 from pathlib import Path
@@ -186,6 +188,38 @@ def test_what_a_teacher_sets_for_the_process_does_not_reach_the_next() -> None:
     training(setting).votes(QUERIES, SeededSource(1))
     assert settings() == before
     assert seen == [before] * 10
+
+
+FIRST_TO_IMPORT = """
+import sys
+import numpy as np
+from tacit.learn.pate.teachers import ballots, train_one
+
+def change(count):
+    import torch
+    torch.manual_seed(count), torch.set_default_dtype(torch.float64), torch.set_num_threads(count)
+    torch.use_deterministic_algorithms(True)
+
+def teacher(x, y):
+    if when == "training":
+        change(len(x))
+    return lambda queries: change(len(x)) if when == "voting" else queries[:, 0]
+
+when = sys.argv[1]
+assert "torch" not in sys.modules
+ballots(train_one(teacher, np.zeros((7, 2)), np.arange(7) % 2), 2, np.zeros((3, 2)))
+import torch
+print(torch.initial_seed() == 7, torch.get_default_dtype(), torch.get_num_threads() == 7, end=" ")
+print(torch.are_deterministic_algorithms_enabled())
+"""
+
+
+@pytest.mark.parametrize("when", ["training", "voting"])
+def test_a_teacher_that_is_the_first_to_import_torch_leaves_it_as_it_was(when: str) -> None:
+    pytest.importorskip("torch")
+    command = [sys.executable, "-c", FIRST_TO_IMPORT, when]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert found.stdout.split() == ["False", "torch.float32", "False", "False"]
 
 
 class Odd(BaseException):
