@@ -185,8 +185,9 @@ class TeacherTraining:
         found = np.zeros((self.teachers, len(queries)), dtype=np.int64)
         missing = []
         for index in range(self.teachers):
-            if folder is not None and (kept := _load(_file(folder, index))) is not None:
-                found[index] = kept
+            if folder is not None and _file(folder, index).exists():
+                remedy = "remove it, and this teacher is trained again"
+                found[index] = _load(_file(folder, index), len(queries), self.classes, remedy)
             else:
                 missing.append(index)
         job = partial(_vote_job, self.teacher, self.classes, queries, folder)
@@ -210,13 +211,14 @@ class TeacherTraining:
         """Return the parts of a training that was begun in the folder, or draw and keep them."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = json.dumps({"version": 1, "inputs": self._digest(queries), "simulated": source.simulated}).encode()
-        kept, parts = folder / _STATE, _load(folder / _PARTS)
-        if kept.exists() and parts is not None:
+        kept = folder / _STATE
+        if kept.exists() and (folder / _PARTS).exists():
             if kept.read_bytes() != state:
                 raise InvalidInput(
                     "the folder holds teachers of other data, queries or settings; take an empty one", name="folder"
                 )
-            return parts
+            remedy = "nothing was charged; take an empty folder"
+            return _load(folder / _PARTS, len(self.units), self.teachers, remedy)
         if any(folder.iterdir()) and not {one.name for one in folder.iterdir()} <= {_PARTS, _STATE}:
             raise InvalidInput("the folder is not empty and holds no teachers; take an empty one", name="folder")
         parts = draw_parts(self.units, self.teachers, source)
@@ -283,8 +285,16 @@ def _store(path: Path, content: bytes | NDArray[Any]) -> None:
     draft.replace(path)
 
 
-def _load(path: Path) -> Labels | None:
-    return np.load(path, allow_pickle=False) if path.exists() else None
+def _load(path: Path, length: int, below: int, remedy: str) -> Labels:
+    """Return `length` whole numbers from 0 to `below` - 1; raise InvalidInput for a file that holds anything else."""
+    try:
+        found = np.load(path, allow_pickle=False)
+        is_whole = found.shape == (length,) and found.dtype == np.int64 and bool(((found >= 0) & (found < below)).all())
+    except Exception:  # what numpy raises for damaged files is not documented
+        is_whole = False
+    if not is_whole:
+        raise InvalidInput(f"{path} is damaged; {remedy}", name="folder")
+    return np.asarray(found)
 
 
 def _report(progress: Callable[[float], None] | None, share: float) -> None:

@@ -280,13 +280,64 @@ def test_a_folder_keeps_votes_that_only_the_owner_can_read(tmp_path: Path) -> No
 
 def test_a_folder_of_other_data_is_refused(tmp_path: Path) -> None:
     training().votes(QUERIES, SeededSource(1), folder=tmp_path / "teachers")
-    for other in (training(y=1 - Y), training(LogisticRegression(C=2)), training(teachers=11)):
+    fewer = training(x=X[:-1], y=Y[:-1], units=UNITS[:-1])
+    for other in (training(y=1 - Y), training(LogisticRegression(C=2)), training(teachers=11), fewer):
         with pytest.raises(InvalidInput, match="other data"):
             other.votes(QUERIES, SeededSource(1), folder=tmp_path / "teachers")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     with pytest.raises(InvalidInput, match="not empty"):
         training().votes(QUERIES, SeededSource(1), folder=tmp_path / "mine")
+
+
+def shortened(path: Path) -> None:
+    np.save(path, np.load(path)[:-1])
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-3])
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def filled(path: Path) -> None:
+    np.save(path, np.full_like(np.load(path), 10**6))
+
+
+def zipped(path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez(file, np.zeros(3))
+
+
+def in_floats(path: Path) -> None:
+    np.save(path, np.load(path).astype(float))
+
+
+def removed_for_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("name", ["parts.npy", "votes-00003.npy"])
+@pytest.mark.parametrize("damage", [shortened, cut, emptied, filled, zipped, in_floats, removed_for_a_folder])
+def test_a_damaged_file_of_a_folder_is_refused_and_loses_nothing(name: str, damage: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "teachers"
+    first = training().votes(QUERIES, SeededSource(1), folder=folder)
+    whole = (folder / name).read_bytes()
+    others = {one.name: one.read_bytes() for one in folder.iterdir() if one.name != name}
+    damage(folder / name)
+    with pytest.raises(InvalidInput, match=f"{name} is damaged"):
+        training().votes(QUERIES, SeededSource(2), folder=folder)
+    assert {one.name: one.read_bytes() for one in folder.iterdir() if one.name != name} == others
+    if (folder / name).is_dir():
+        (folder / name).rmdir()
+    if name.startswith("votes"):
+        (folder / name).unlink(missing_ok=True)  # as the error says: this teacher is trained again
+    else:
+        (folder / name).write_bytes(whole)
+    assert (training().votes(QUERIES, SeededSource(2), folder=folder) == first).all()
 
 
 @pytest.mark.soak
