@@ -193,7 +193,7 @@ def data_dependent(aggregator: GNMax, votes: NDArray[np.int64], order: float) ->
     teachers = int(votes.sum(axis=1).max())
     label = gnmax_bound_at(float(aggregator.sigma), votes.shape[1], order)
     bounds = label.renyi(np.maximum(gnmax_log_q(votes, label.sigma), LOG_Q_MIN))
-    local = label.local(votes, teachers)
+    local = label.local(votes, teachers + 1)
     if isinstance(aggregator, ConfidentGNMax):
         top = votes.max(axis=1)
         moments = confident_moments(teachers, float(aggregator.threshold), float(aggregator.test_sigma), order)

@@ -165,15 +165,15 @@ class GNMaxBound:
             value=self.order,
         )
 
-    def local(self, votes: NDArray[Any], teachers: int) -> Floats:
-        """Return local sensitivities at distances 0 to teachers - 1 (algorithms 4 and 5): queries x distances."""
+    def local(self, votes: NDArray[Any], distances: int) -> Floats:
+        """Return local sensitivities at distances from 0 on (algorithms 4 and 5): queries x distances."""
         counts = -np.sort(-np.atleast_2d(votes), axis=1)
         logs = np.maximum(gnmax_log_q(counts, self.sigma), LOG_Q_MIN)
-        found = np.full((len(counts), teachers), float(self.change(self.log_q1)))
+        found = np.full((len(counts), distances), float(self.change(self.log_q1)))
         improves = logs > self.log_q0
         moving = improves | (logs < self.log_q1)
         found[moving, 0] = self.change(logs[moving])
-        for distance in range(1, teachers):
+        for distance in range(1, distances):
             moving &= np.where(improves, (logs > self.log_q0) & (counts[:, 1] > 0), logs < self.log_q1)
             if not moving.any():
                 break
@@ -223,9 +223,10 @@ def _dilated(values: Floats) -> Floats:
 
 
 def smooth_bound(local: Floats, beta: float) -> float:
-    """Return the beta-smooth bound of local sensitivities of queries, at distances 0, 1, ...
+    """Return the beta-smooth bound of local sensitivities of queries, at distances 0 to the number of teachers.
 
-    Each sequence is replaced by its running maximum, as a guard (see the module).
+    At the last one every sequence has its greatest value; with fewer, a neighbour could have it within them alone. Each
+    sequence is replaced by its running maximum, as a guard (see the module).
     """
     total = np.maximum.accumulate(local, axis=1).sum(axis=0)
     return float((total * np.exp(-beta * np.arange(total.size))).max())

@@ -308,7 +308,7 @@ def test_the_smooth_bound_of_several_queries_is_smooth() -> None:
     moments = confident_moments(250, 200, 150, bound.order)
 
     def smooth(votes: np.ndarray) -> float:
-        local = confident_local(bound.local(votes, 250), votes.max(axis=1), bound.independent, moments, bound.order)
+        local = confident_local(bound.local(votes, 251), votes.max(axis=1), bound.independent, moments, bound.order)
         return smooth_bound(local, beta)
 
     for _ in range(20):
@@ -340,7 +340,8 @@ def smoothness(aggregator: GNMax, teachers: int, classes: int, order: float, bet
     every, near = votes_and_neighbours(teachers, classes)
     local = data_dependent(aggregator, every, order)[1]
     assert (np.diff(local, axis=1) >= -1e-12 * local.max()).all()
-    weights = np.exp(-beta * np.arange(teachers))
+    weights = np.exp(-beta * np.arange(local.shape[1]))
+    assert float(np.ptp(local[:, -1])) <= 1e-9 * local.max()
     single = np.log((local * weights).max(axis=1))
     worst = float(np.abs(single[near] - single[:, None]).max())
     rng = np.random.default_rng(teachers + classes)
@@ -353,7 +354,9 @@ def smoothness(aggregator: GNMax, teachers: int, classes: int, order: float, bet
 
 
 SMALL = list(
-    itertools.product([(14, 2), (30, 2), (14, 3), (20, 3), (9, 4)], [1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 4.0, 8.0])
+    itertools.product(
+        [(2, 2), (14, 2), (30, 2), (14, 3), (20, 3), (9, 4), (3, 5), (5, 5)], [1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 4.0, 8.0]
+    )
 )
 
 
