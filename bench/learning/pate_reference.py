@@ -1,7 +1,7 @@
 """The data-dependent bounds of the published tables of PATE, as the authors' reference code computes them.
 
-They compare our figures with published ones; tacit releases none of them (`tacit.learn.pate.report` says what it does
-release). They depend on the votes and are as private as these.
+They compare our figures with published ones; tacit releases none of them (`tacit.learn.pate.sanitised_epsilon` says
+what it does release). They depend on the votes and are as private as these.
 
 - GNMax: Papernot et al. 2018, theorem 6 with orders of proposition 10; never above alpha / sigma^2.
 - threshold test: the same with the less likely of the two outcomes and sigma -> sqrt(2) sigma (sensitivity 1).
@@ -90,7 +90,7 @@ def _orders(orders: Any) -> Floats:
 
 
 def published_gnss_renyi(beta: float, sigma: float, order: float) -> float:
-    """Return what theorem 23 states for GNSS, which is too low for little noise (`tacit.learn.pate.report`)."""
+    """Return what theorem 23 states for GNSS, which is too low for little noise (`pate.sanitised_epsilon`)."""
     if not 1 < order < 1 / (2 * beta):
         return math.inf
     growth = (order * beta - math.log1p(-2 * order * beta) / 2) / (order - 1)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tacit.learn.estimators.selection import PrivateSearch
     from tacit.learn.estimators.trees import DecisionTreeClassifier, RandomForestClassifier
     from tacit.learn.pate.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
-    from tacit.learn.pate.report import SanitisedReport
+    from tacit.learn.pate.sanitised_epsilon import SanitisedReport
     from tacit.learn.pate.student import PATE, PrivatePrediction
     from tacit.learn.randomized.classifier import LabelDPClassifier
     from tacit.learn.randomized.features import RandomizedRows, randomize_features
@@ -114,7 +114,7 @@ _HOMES: Final = {
     "tacit.learn.estimators.trees": ("DecisionTreeClassifier", "RandomForestClassifier"),
     "tacit.learn.estimators.registry": ("from_document",),
     "tacit.learn.pate.aggregators": ("ConfidentGNMax", "GNMax", "InteractiveGNMax", "LNMax"),
-    "tacit.learn.pate.report": ("SanitisedReport",),
+    "tacit.learn.pate.sanitised_epsilon": ("SanitisedReport",),
     "tacit.learn.pate.student": ("PATE", "PrivatePrediction"),
     "tacit.learn.randomized.classifier": ("LabelDPClassifier",),
     "tacit.learn.randomized.features": ("RandomizedRows", "randomize_features"),

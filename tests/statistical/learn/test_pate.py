@@ -14,7 +14,7 @@ from scipy import special
 
 from tacit.learn.pate import aggregators
 from tacit.learn.pate.aggregators import Aggregator, ConfidentGNMax, GNMax, LNMax
-from tacit.learn.pate.report import SanitisedReport, data_dependent
+from tacit.learn.pate.sanitised_epsilon import SanitisedReport, data_dependent
 from tacit.learn.pate.smooth_sensitivity import smooth_bound
 from tacit.mechanisms.simulation import SeededSource
 from tests.statistical.evidence import Refuted, accept, binomial_p, chi_square_p

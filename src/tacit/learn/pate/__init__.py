@@ -3,7 +3,7 @@
     aggregators.py         LNMax, GNMax, Confident-GNMax, Interactive-GNMax: one label from the teachers' votes
     bounds.py              data-dependent Rényi bounds of the aggregators, and their conversion to epsilon
     smooth_sensitivity.py  how far one person can move these bounds
-    report.py              the sanitised data-dependent epsilon: the only data-dependent figure that is released
+    sanitised_epsilon.py   the sanitised data-dependent epsilon: the only data-dependent figure that is released
     teachers.py            training on disjoint parts, in parallel and resumable
     isolation.py           teachers that run in one process do not reach each other through generators or warnings
     student.py             `PATE`, and `PrivatePrediction`, which answers queries without a student

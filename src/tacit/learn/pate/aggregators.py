@@ -24,7 +24,7 @@ less than `bounds.SLACK` allows for.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, Final
 
@@ -55,6 +55,10 @@ class Aggregator(ABC):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "relation", Relation.of(self.relation))
+
+    def __str__(self) -> str:
+        given = (f"{one.name} {float(getattr(self, one.name)):g}" for one in fields(self) if one.name != "relation")
+        return f"{type(self).__name__}({', '.join(given)})"
 
     def _require(self, name: str) -> None:
         object.__setattr__(self, name, native_number(parameter(name, getattr(self, name))))

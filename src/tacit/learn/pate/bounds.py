@@ -1,7 +1,7 @@
 """Data-dependent Rényi bounds of PATE's aggregators: what the answers to given votes cost.
 
 Promise: for the votes of a data set D, the bounds are on the Rényi divergence of the answer on D from that on any
-neighbour. They depend on the votes, so they are as private as these; `report` releases them.
+neighbour. They depend on the votes, so they are as private as these; `sanitised_epsilon` releases them.
 
 - GNMax: Papernot et al. 2018, theorem 6 with q of proposition 7; `smooth_sensitivity.GNMaxBound` says where it applies.
 - Confident-GNMax as it is run (`confident_renyi`): test and label are one answer. With probability P of an answer on D

@@ -2,9 +2,10 @@
 
 Promise: inside `isolated` the generators of `random`, numpy and torch start from secret seeds, and afterwards they are
 where they were before (`secret_seeds`). Without it, a teacher that draws more numbers, because its part has one unit
-more, would move the votes of all teachers after it where the caller has fixed a seed (torch starts with a fixed one).
-What numpy does about overflows, and torch's gradient mode, default dtype, number of threads, deterministic mode and
-precision of matrix products, are restored as well.
+more, would move the votes of all teachers after it where the caller has fixed a seed. What numpy does about overflows,
+and torch's gradient mode, default dtype, number of threads, deterministic mode and precision of matrix products, are
+restored as well. torch is imported first if it is installed: what a teacher that imports it has changed could not be
+told from what it was.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
@@ -29,6 +31,8 @@ def isolated() -> Iterator[None]:
 
     A warning about one teacher's data would be an observation of it.
     """
+    with suppress(Exception):  # a torch that cannot be imported changes nothing
+        import_module("torch")
     seeds = SecretSeeds(SYSTEM)
     seeds.seed()
     try:
@@ -41,7 +45,7 @@ def isolated() -> Iterator[None]:
 
 @contextmanager
 def _torch_settings() -> Iterator[None]:
-    """Restore at the end what torch keeps for the whole process, if it was imported before."""
+    """Restore at the end what torch keeps for the whole process, if it is installed."""
     torch: Any = sys.modules.get("torch")
     if torch is None:
         yield

@@ -1,14 +1,15 @@
 """How far one person can move the data-dependent bounds of PATE: local and smooth sensitivity.
 
-Promise, at one order, if conditions C5 and C6 hold: `GNMaxBound.local` at distance d is at least the change of the
-GNMax bound between any two neighbours that are reached from the votes by moving d votes (Papernot et al. 2018,
-algorithms 3 to 5, propositions 13 to 17), `confident_local` the same for test and label together (below), and
+Promise, at one order, if `GNMaxBound.require_conditions` raises nothing: `GNMaxBound.local` at distance d is at least
+the change of the GNMax bound between any two neighbours that are reached from the votes by moving d votes (Papernot et
+al. 2018, algorithms 3 to 5, propositions 13 to 17), `confident_local` the same for test and label together (below), and
 `smooth_bound` of their sum over queries is a beta-smooth upper bound on the local sensitivity of the sum (Nissim,
 Raskhodnikova, Smith 2007).
 
 One person moves one vote in every query at once. So the local sensitivities of queries are added, at equal distance,
 and each must not decrease with the distance, or the sum would not be smooth: at distance d + 1 of a neighbour some
-queries are where they were at distance d, and others are not. The reference code adds sequences that do decrease.
+queries are where they were at distance d, and others are not. The reference code adds the sequences as they are.
+`smooth_bound` takes running maxima as a guard: where the conditions below hold, no sequence was seen to decrease.
 
 Confident-GNMax: let h(v, b) be the bound of `bounds.confident_renyi` for a greatest count v and a label bound b. With
 a neighbour's v' = v - 1, v, v + 1 and b', |h(v', b') - h(v, b)| <= |h(v', b') - h(v', b)| + |h(v', b) - h(v, b)|.
@@ -16,8 +17,18 @@ The derivative of h in b is the weight of the answered outcome, greatest at the 
 difference is a maximum of (ln (w' x + r') - ln (w x + r)) / (alpha - 1), x = e^((alpha - 1) b): monotonic in x, so it
 is greatest at one end of the range of b.
 
-C5 (the bound grows with q up to q0) and C6 (so does its increase when a vote moves) are not proved in general. They are
-checked for each noise, number of classes and order on a grid of ln q, and what does not pass is refused.
+Assumed for each noise, number of classes and order, not proved in general, checked on a grid of ln q, and refused where
+a point does not pass:
+
+- C5, the bound grows with q up to q0, and C6, so does its increase when a vote moves, up to q1 = B_L(q0).
+- The bound is continuous at q0. With little noise the data-dependent bound ends, where its theorem does, below the
+  independent one. One vote can then change the bound by the height of that jump more than `change` says at q1, which is
+  taken for the greatest change.
+- The change by one moved vote grows with q up to q1, is nowhere greater than there, and falls from q0 on. So distances
+  at which q0 or q1 is reached have the greatest local sensitivity.
+
+That moving votes between the two greatest counts reaches q0 and q1 first is taken from the paper (algorithms 4 and 5).
+`tests/unit/learn/pate/test_bounds.py` compares the neighbours of all votes of small ensembles.
 """
 
 from __future__ import annotations
@@ -36,7 +47,7 @@ from tacit.privacy.errors import OutOfRange
 
 CHECKED_POINTS: Final = 20_000
 LOG_Q_MIN: Final = -600.0
-"""The least ln q to which C5 and C6 are checked; below it, q counts as e^-600."""
+"""The least ln q to which conditions are checked; below it, q counts as e^-600."""
 _NOISE_FLOOR: Final = 1e-9
 """Relative decrease between neighbouring points that rounding explains."""
 
@@ -120,26 +131,49 @@ class GNMaxBound:
         gain = gnmax_bound(self.moved(logs, 1), self.sigma, self.order) - gnmax_bound(logs, self.sigma, self.order)
         return True, _is_increasing(gain)
 
-    def require_conditions(self) -> None:
-        """Raise unless C5 and C6 hold."""
-        if self.conditions != (True, True):
-            failed = "C5" if not self.conditions[0] else "C6"
-            raise OutOfRange(
-                f"condition {failed} of the smooth sensitivity analysis does not hold for sigma {self.sigma:g}, "
-                f"{self.classes} classes and order {self.order:g}; take a lower order, or more noise",
-                name="order",
-                value=self.order,
-            )
+    @cached_property
+    def is_continuous(self) -> bool:
+        """Whether the data-dependent bound meets the independent one at q0."""
+        reached = float(gnmax_bound(self.log_q0, self.sigma, self.order))
+        return abs(reached - self.independent) <= _NOISE_FLOOR * self.independent
 
-    def local(self, votes: NDArray[Any], teachers: int) -> Floats:
-        """Return local sensitivities at distances 0 to teachers - 1 (algorithms 4 and 5): queries x distances."""
+    @cached_property
+    def is_greatest_at_q1(self) -> bool:
+        """Whether the change by one moved vote grows up to q1, and falls from q0 on, at every point of a grid."""
+        fine = np.geomspace(1e-6, 30, CHECKED_POINTS)
+        below = np.unique(np.append(np.linspace(LOG_Q_MIN, self.log_q1, CHECKED_POINTS), self.log_q1 - fine))
+        above = np.unique(np.append(np.linspace(self.log_q0, 0.0, CHECKED_POINTS), self.log_q0 + fine))
+        return _is_increasing(self.change(below)) and _is_increasing(self.change(above[above <= 0])[::-1])
+
+    def require_conditions(self) -> None:
+        """Raise unless the conditions of the module hold."""
+        grows, grows_more = self.conditions
+        if not grows:
+            failed, remedy = "condition C5 does not hold", "take a lower order, or more noise"
+        elif not grows_more:
+            failed, remedy = "condition C6 does not hold", "take a lower order, or more noise"
+        elif not self.is_continuous:
+            failed, remedy = "the bound jumps to the independent one", "take more noise"
+        elif not self.is_greatest_at_q1:
+            failed, remedy = "the greatest change by one vote is not where it is taken from", "take more noise"
+        else:
+            return
+        raise OutOfRange(
+            f"the smooth sensitivity analysis is not valid for sigma {self.sigma:g}, {self.classes} classes and order "
+            f"{self.order:g}: {failed}; {remedy}",
+            name="order",
+            value=self.order,
+        )
+
+    def local(self, votes: NDArray[Any], distances: int) -> Floats:
+        """Return local sensitivities at distances from 0 on (algorithms 4 and 5): queries x distances."""
         counts = -np.sort(-np.atleast_2d(votes), axis=1)
         logs = np.maximum(gnmax_log_q(counts, self.sigma), LOG_Q_MIN)
-        found = np.full((len(counts), teachers), float(self.change(self.log_q1)))
+        found = np.full((len(counts), distances), float(self.change(self.log_q1)))
         improves = logs > self.log_q0
         moving = improves | (logs < self.log_q1)
         found[moving, 0] = self.change(logs[moving])
-        for distance in range(1, teachers):
+        for distance in range(1, distances):
             moving &= np.where(improves, (logs > self.log_q0) & (counts[:, 1] > 0), logs < self.log_q1)
             if not moving.any():
                 break
@@ -189,9 +223,10 @@ def _dilated(values: Floats) -> Floats:
 
 
 def smooth_bound(local: Floats, beta: float) -> float:
-    """Return the beta-smooth bound of local sensitivities of queries, at distances 0, 1, ...
+    """Return the beta-smooth bound of local sensitivities of queries, at distances 0 to the number of teachers.
 
-    Each sequence is replaced by its running maximum, of which the sum is smooth (see the module).
+    At the last one every sequence has its greatest value; with fewer, a neighbour could have it within them alone. Each
+    sequence is replaced by its running maximum, as a guard (see the module).
     """
     total = np.maximum.accumulate(local, axis=1).sum(axis=0)
     return float((total * np.exp(-beta * np.arange(total.size))).max())

@@ -9,14 +9,17 @@
 
 Promise: the budget is charged the data-independent cost of all `queries`, of which at most `answers` are answered,
 before the first label leaves (`pipeline.release`); what is learned afterwards, the student among it, is a function of
-the labels and public rows. Teachers are trained before the charge, as nothing leaves them (`teachers`); a training
-that is interrupted charges nothing. Data-dependent costs leave through `report=SanitisedReport(...)` alone: the votes
-are in no attribute of the model.
+the labels and public rows. Teachers are trained before the charge, as nothing leaves them (`teachers`); a training that
+is interrupted charges nothing. Private rows that cannot be used (NaN, a label outside of `classes`) are refused before
+the charge: such an error is for who holds the arrays, and must not be shown to others. The number of units leads to no
+error: a teacher without rows votes for the first class. Data-dependent costs leave through
+`report=SanitisedReport(...)` alone: the votes are in no attribute of the model.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,12 +30,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.utils.validation import check_is_fitted
 
 from tacit import pipeline
 from tacit.learn.counted_delta import counted_delta
 from tacit.learn.pate import teachers as ensemble
-from tacit.learn.pate.aggregators import Aggregator, GNMax, InteractiveGNMax
-from tacit.learn.pate.report import SanitisedEpsilon, SanitisedReport
+from tacit.learn.pate.aggregators import Aggregator, ConfidentGNMax, GNMax, InteractiveGNMax
+from tacit.learn.pate.sanitised_epsilon import SanitisedEpsilon, SanitisedReport
 from tacit.ledger import Budget
 from tacit.mechanisms.randomness import SIMULATED, SYSTEM, RandomSource
 from tacit.pipeline import ReleaseOptions, StepAnchor, UnstoredPlan
@@ -110,7 +114,10 @@ class PatePlan(UnstoredPlan[PateAnswers]):
                 labels[query] = UNLABELLED if label is None else int(label)
         report = None
         if self.report is not None and self.delta is not None and isinstance(self.aggregator, GNMax):
-            report = self.report.release(self.aggregator, self.votes, self.delta, source=options.source)
+            charged = self.report.event(self.aggregator.plan(self.queries, self.answers), self.delta).epsilon
+            report = self.report.release(
+                self.aggregator, self.votes, self.delta, charged=charged, source=options.source
+            )
         return PateAnswers(labels, given, report)
 
 
@@ -152,7 +159,14 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
         if self.aggregator.test_event is None and answers != queries:
             raise InvalidInput("this aggregator answers every query; leave answers= out", name="answers")
         ensemble.require_teacher(self.teacher)
-        whole("teachers", self.teachers, at_least=2)
+        teachers = whole("teachers", self.teachers, at_least=2)
+        if isinstance(self.aggregator, ConfidentGNMax) and self.aggregator.threshold > teachers:
+            raise OutOfRange(
+                f"the threshold of {float(self.aggregator.threshold):g} votes is above the number of teachers, "
+                f"{teachers}: hardly any query would be answered",
+                name="threshold",
+                value=self.aggregator.threshold,
+            )
         whole("jobs", self.jobs)
         if report is not None:
             instance("report", report, SanitisedReport, "a tacit.learn.SanitisedReport")
@@ -184,12 +198,6 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
         owners = np.arange(len(rows)) if units is None else np.asarray(units)
         if owners.shape != (len(rows),):
             raise WrongType("units must hold one unit for each row of X", name="units", value=owners.shape)
-        if len(np.unique(owners)) < self.teachers:
-            raise OutOfRange(  # the number of units is private
-                f"{self.teachers:,} teachers need at least as many units; take fewer teachers",
-                name="teachers",
-                value=self.teachers,
-            )
         return ensemble.TeacherTraining(self.teacher, self.teachers, len(classes), rows, index, owners, self.jobs)
 
     def _require_affordable(self, plan: PatePlan) -> None:
@@ -197,11 +205,11 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
         if (refusal := self.budget.refusal(plan.event)) is not None:
             raise refusal
 
-    def _describe(self, plan: PatePlan) -> str:
+    def _describe(self, plan: PatePlan, answered: str) -> str:
         words = (
-            f"{plan.queries} queries to {self.teachers} teachers on disjoint parts of the data, at most {plan.answers} "
-            f"answered, by {plan.aggregator}. Protects one unit, whose rows are all in the part of one teacher. It "
-            f"cost {self.cost_.in_words(plan.event.relation)}."
+            f"{self.teachers} teachers on disjoint parts of the data, which {answered} by {plan.aggregator}. Protects "
+            f"one unit, whose rows are all in the part of one teacher. It cost "
+            f"{self.cost_.in_words(plan.event.relation)}."
         )
         return words + (f" {SIMULATED}" if self._source.simulated else "")
 
@@ -220,6 +228,8 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
 
 class PATE(ClassifierMixin, _Ensemble):  # type: ignore[misc]
     """A student of private teachers.
+
+    Errors about X and y are for who holds them: a row with NaN or with a label outside of `classes` is refused.
 
     teacher             scikit-learn classifier, or function of X and y that returns a function from queries to labels
     teachers            how many parts; every unit is in one of them
@@ -356,15 +366,22 @@ class PATE(ClassifierMixin, _Ensemble):  # type: ignore[misc]
             self.student_ = self._student(answers.labels, pool)
 
     def _card(self, plan: PatePlan) -> str:
-        words = f"A student of {self._describe(plan)}"
-        return words if self.sanitised_ is None else f"{words} For this data set: {self.sanitised_}."
+        answered = f"answered {len(self.answered_)} of {plan.queries} queries (at most {plan.answers})"
+        words = f"A student of {self._describe(plan, answered)}"
+        if self.student_ is None:
+            words += f" Too few labels to train the student: it predicts {self._only_label()} for every row."
+        return words if self.sanitised_ is None else f"{words} Its report: {self.sanitised_}."
+
+    def _only_label(self) -> Any:
+        """Return what is predicted without a student: the only label there is, or the first class."""
+        return self.labels_[0] if len(self.labels_) else self.classes_[0]
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the student's labels: post-processing, free of cost."""
+        check_is_fitted(self, "student_")
         rows = _rows("X", X)
-        if self.student_ is None:  # too few answers to learn from: the only label there is, or the first class
-            only = self.labels_[0] if len(self.labels_) else self.classes_[0]
-            return np.full(len(rows), only, dtype=self.classes_.dtype)
+        if self.student_ is None:
+            return np.full(len(rows), self._only_label(), dtype=self.classes_.dtype)
         return np.asarray(self.classes_[np.asarray(self.student_.predict(rows), dtype=np.int64)])
 
 
@@ -372,7 +389,8 @@ class PrivatePrediction(_Ensemble):
     """Answers queries by the teachers themselves, without a student; the parameters are those of `PATE`.
 
     All `queries` are charged when the teachers are trained. Every answer is noted with the permit before it leaves, so
-    that the right to ask is not doubled by a copy. The teachers are private: a fitted object cannot be pickled.
+    that the right to ask is not doubled by a copy. The teachers are private: a fitted object cannot be pickled, and
+    answers in its own process only.
     """
 
     def __init__(
@@ -411,17 +429,25 @@ class PrivatePrediction(_Ensemble):
         self._digest = start_digest(self._source.read(32))
         self._anchor.begin(self._digest)
         self._models, self._charged_plan, self._shape, self._lock = models, plan, training.x.shape[1:], Lock()
+        self._process = os.getpid()
         self.classes_, self.cost_, self.permit_ = self._classes(), permit.cost, permit
         self.asked_ = self.answered_ = 0
-        self.card_ = f"Private prediction: {self._describe(plan)}"
+        answered = f"answer at most {plan.answers} of {plan.queries} queries"
+        self.card_ = f"Private prediction by {self._describe(plan, answered)}"
         return self
 
     def predict(self, X: Any) -> np.ma.MaskedArray[Any, Any]:  # noqa: N803
         """Return a label for each row, masked where there is none.
 
         If fewer queries are left than rows, or no answers, Exhausted is raised and nothing is asked. One thread asks at
-        a time: two that read the same number of answers would each give the last one.
+        a time: two that read the same number of answers would each give the last one. For the same reason a process
+        that was forked from that of the fit gets no answers.
         """
+        check_is_fitted(self, "card_")
+        if os.getpid() != self._process:
+            raise InvalidInput(
+                "these teachers are those of another process, from which this one was forked; ask there", name="X"
+            )
         with self._lock:
             return self._predict(_rows("X", X))
 

@@ -9,6 +9,9 @@ generators of `random`, numpy and torch, is set anew for each teacher, and resto
 queries, so that a model that changes its input (`StandardScaler(copy=False)`) changes no one else's. Other state that a
 function shares between its calls is the caller's responsibility.
 
+Whatever else a teacher raises, KeyboardInterrupt ends the training, for it cannot be told from that of the user. A
+teacher that raises it itself, because of a row of its part, shows that row.
+
 A teacher is a scikit-learn classifier, which is cloned for each part, or a function `teacher(X, y)` that trains a model
 of any kind, for example in torch, and returns a function from queries to labels. It must be able to be pickled when
 `jobs` is above 1. Labels are indices into the declared classes.
@@ -36,23 +39,22 @@ from tacit.learn.pate.isolation import isolated
 from tacit.mechanisms.exact_sampling import integers_below
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
 from tacit.privacy.arguments import require_progress
-from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
+from tacit.privacy.errors import InvalidInput, WrongType
 from tacit.privacy.extras import import_extra
 
 Labels = NDArray[np.int64]
 Predictor = Callable[[Any], Any]
 
 REHEARSED_ROWS: Final = 64
-FAILURES: Final = (Exception, SystemExit)
-"""What one teacher may raise without an effect on others; an interruption ends the training, which can be continued."""
 _PARTS, _STATE = "parts.npy", "training.json"
 
 
 def draw_parts(units: NDArray[Any], teachers: int, source: RandomSource = SYSTEM) -> Labels:
-    """Return the part of each row: one for each unit, uniform and independent of everything else."""
+    """Return the part of each row: one for each unit, uniform and independent of everything else.
+
+    The number of units is private, so there may be fewer than teachers: some parts are then empty, as others may be.
+    """
     found, rows = np.unique(units, return_inverse=True)
-    if len(found) < teachers:
-        raise OutOfRange(f"{teachers} teachers need as many units or more", name="teachers", value=teachers)
     return integers_below(teachers, len(found), source)[rows.ravel()]
 
 
@@ -96,7 +98,9 @@ def train_one(teacher: Any, x: Any, y: Labels) -> Predictor:
     try:
         with isolated():
             return fit_teacher(teacher, x, y)
-    except FAILURES:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         return partial(_constant, 0)
 
 
@@ -112,7 +116,9 @@ def ballots(predict: Predictor, classes: int, queries: Any) -> Labels:
             if found.shape != (len(queries),):
                 return _constant(0, queries)
             labels = found.astype(np.int64)
-    except FAILURES:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         return _constant(0, queries)
     return np.where((labels >= 0) & (labels < classes), labels, 0)
 
@@ -128,9 +134,9 @@ def rehearse(teacher: Any, classes: int, queries: Any) -> None:
     made_up = np.arange(len(some)) % classes
     try:
         found = np.asarray(fit_teacher(teacher, np.array(some), made_up)(np.array(some)))
-    except (WrongType, InvalidInput):
+    except (WrongType, InvalidInput, KeyboardInterrupt):
         raise
-    except FAILURES as error:
+    except BaseException as error:
         raise InvalidInput(
             f"the teacher cannot be trained on public queries with made-up labels: {type(error).__name__}: {error}",
             name="teacher",
@@ -179,8 +185,9 @@ class TeacherTraining:
         found = np.zeros((self.teachers, len(queries)), dtype=np.int64)
         missing = []
         for index in range(self.teachers):
-            if folder is not None and (kept := _load(_file(folder, index))) is not None:
-                found[index] = kept
+            if folder is not None and _file(folder, index).exists():
+                remedy = "remove it, and this teacher is trained again"
+                found[index] = _load(_file(folder, index), len(queries), self.classes, remedy)
             else:
                 missing.append(index)
         job = partial(_vote_job, self.teacher, self.classes, queries, folder)
@@ -204,13 +211,14 @@ class TeacherTraining:
         """Return the parts of a training that was begun in the folder, or draw and keep them."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = json.dumps({"version": 1, "inputs": self._digest(queries), "simulated": source.simulated}).encode()
-        kept, parts = folder / _STATE, _load(folder / _PARTS)
-        if kept.exists() and parts is not None:
+        kept = folder / _STATE
+        if kept.exists() and (folder / _PARTS).exists():
             if kept.read_bytes() != state:
                 raise InvalidInput(
                     "the folder holds teachers of other data, queries or settings; take an empty one", name="folder"
                 )
-            return parts
+            remedy = "nothing was charged; take an empty folder"
+            return _load(folder / _PARTS, len(self.units), self.teachers, remedy)
         if any(folder.iterdir()) and not {one.name for one in folder.iterdir()} <= {_PARTS, _STATE}:
             raise InvalidInput("the folder is not empty and holds no teachers; take an empty one", name="folder")
         parts = draw_parts(self.units, self.teachers, source)
@@ -277,8 +285,16 @@ def _store(path: Path, content: bytes | NDArray[Any]) -> None:
     draft.replace(path)
 
 
-def _load(path: Path) -> Labels | None:
-    return np.load(path, allow_pickle=False) if path.exists() else None
+def _load(path: Path, length: int, below: int, remedy: str) -> Labels:
+    """Return `length` whole numbers from 0 to `below` - 1; raise InvalidInput for a file that holds anything else."""
+    try:
+        found = np.load(path, allow_pickle=False)
+        is_whole = found.shape == (length,) and found.dtype == np.int64 and bool(((found >= 0) & (found < below)).all())
+    except Exception:  # what numpy raises for damaged files is not documented
+        is_whole = False
+    if not is_whole:
+        raise InvalidInput(f"{path} is damaged; {remedy}", name="folder")
+    return np.asarray(found)
 
 
 def _report(progress: Callable[[float], None] | None, share: float) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tacit import accounting
 from tacit.accounting.measures import approximate_zcdp, pure_epsilon
-from tacit.learn.pate.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
+from tacit.learn.pate.aggregators import Aggregator, ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
 from tacit.mechanisms.simulation import SeededSource, is_simulated
 from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
 from tacit.privacy.events import Composed, Gaussian, NoisyMax, Repeated
@@ -62,6 +62,22 @@ def test_an_interactive_query_answers_where_teachers_contradict_the_student() ->
     assert aggregator.compare(SURE, [0.98, 0.02, 0]) == (0, False)
     assert aggregator.compare([240, 5, 5], [0.6, 0.2, 0.2]) == (None, False)
     assert aggregator.release(SURE) == 0
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "words"),
+    [
+        (LNMax(20), "LNMax(scale 20)"),
+        (GNMax(2.5), "GNMax(sigma 2.5)"),
+        (CONFIDENT, "ConfidentGNMax(sigma 40, threshold 200, test_sigma 150)"),
+        (
+            InteractiveGNMax(2, 150, 2, certainty=0.9),
+            "InteractiveGNMax(sigma 2, threshold 150, test_sigma 2, certainty 0.9)",
+        ),
+    ],
+)
+def test_aggregators_are_written_with_their_parameters(aggregator: Aggregator, words: str) -> None:
+    assert str(aggregator) == words
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,10 @@ from bench.learning.pate_reference import (
     threshold_renyi,
     tight_epsilon,
 )
+from tacit.learn.pate.aggregators import ConfidentGNMax, GNMax
 from tacit.learn.pate.bounds import confident_moments, confident_renyi, gnmax_log_q
-from tacit.learn.pate.report import gnss_renyi
-from tacit.learn.pate.smooth_sensitivity import GNMaxBound, confident_local, smooth_bound
+from tacit.learn.pate.sanitised_epsilon import data_dependent, gnss_renyi
+from tacit.learn.pate.smooth_sensitivity import GNMaxBound, confident_local, gnmax_bound_at, smooth_bound
 from tacit.privacy.errors import OutOfRange
 
 A = np.array([230, 10, 5, 5, 0, 0, 0, 0, 0, 0])
@@ -307,7 +308,7 @@ def test_the_smooth_bound_of_several_queries_is_smooth() -> None:
     moments = confident_moments(250, 200, 150, bound.order)
 
     def smooth(votes: np.ndarray) -> float:
-        local = confident_local(bound.local(votes, 250), votes.max(axis=1), bound.independent, moments, bound.order)
+        local = confident_local(bound.local(votes, 251), votes.max(axis=1), bound.independent, moments, bound.order)
         return smooth_bound(local, beta)
 
     for _ in range(20):
@@ -318,6 +319,81 @@ def test_the_smooth_bound_of_several_queries_is_smooth() -> None:
             neighbour[query, j] -= 1
             neighbour[query, k] += 1
         assert abs(math.log(smooth(votes) / smooth(neighbour))) <= beta * (1 + 1e-9)
+
+
+def votes_and_neighbours(teachers: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return all votes and, for each, where its neighbours are: itself where a class has no vote to give."""
+    every = [one for one in itertools.product(range(teachers + 1), repeat=classes) if sum(one) == teachers]
+    at = {one: index for index, one in enumerate(every)}
+    near = [
+        [
+            at.get(tuple(count - (index == j) + (index == k) for index, count in enumerate(one)), at[one])
+            for j, k in itertools.permutations(range(classes), 2)
+        ]
+        for one in every
+    ]
+    return np.array(every), np.array(near)
+
+
+def smoothness(aggregator: GNMax, teachers: int, classes: int, order: float, beta: float) -> float:
+    """Return by how many beta the smooth bounds of neighbours differ, at most, over all votes and some of 5 queries."""
+    every, near = votes_and_neighbours(teachers, classes)
+    local = data_dependent(aggregator, every, order)[1]
+    assert (np.diff(local, axis=1) >= -1e-12 * local.max()).all()
+    weights = np.exp(-beta * np.arange(local.shape[1]))
+    assert float(np.ptp(local[:, -1])) <= 1e-9 * local.max()
+    single = np.log((local * weights).max(axis=1))
+    worst = float(np.abs(single[near] - single[:, None]).max())
+    rng = np.random.default_rng(teachers + classes)
+    for _ in range(100):  # one teacher changes its vote in every query, wherever it likes
+        asked = rng.integers(len(every), size=5)
+        moved = near[asked, rng.integers(near.shape[1], size=5)]
+        both = [math.log((local[which].sum(axis=0) * weights).max()) for which in (asked, moved)]
+        worst = max(worst, abs(both[0] - both[1]))
+    return worst / beta
+
+
+SMALL = list(
+    itertools.product(
+        [(2, 2), (14, 2), (30, 2), (14, 3), (20, 3), (9, 4), (3, 5), (5, 5)], [1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 4.0, 8.0]
+    )
+)
+
+
+@pytest.mark.parametrize(("size", "sigma"), SMALL)
+def test_no_report_is_accepted_whose_smooth_bound_is_not_smooth(size: tuple[int, int], sigma: float) -> None:
+    (teachers, classes), accepted = size, 0
+    for order, beta in itertools.product([1.5, 2.0, 3.0, 6.0], [0.02, 0.2]):
+        for aggregator in (GNMax(sigma), ConfidentGNMax(sigma, threshold=0.7 * teachers, test_sigma=2 * sigma)):
+            try:
+                gnmax_bound_at(sigma, classes, order).require_conditions()
+            except OutOfRange:
+                continue
+            accepted += 1
+            assert smoothness(aggregator, teachers, classes, order, beta) <= 1 + 1e-6, (order, beta, aggregator)
+    assert accepted or sigma <= 1.5
+
+
+@pytest.mark.parametrize(("sigma", "order"), list(itertools.product([1.0, 1.25, 1.5], [1.5, 2.0])))
+@pytest.mark.parametrize("classes", [2, 3, 10])
+def test_a_bound_that_jumps_to_the_independent_one_is_refused(sigma: float, order: float, classes: int) -> None:
+    bound = GNMaxBound(sigma, classes, order)
+    assert float(bound.renyi(bound.log_q0 - 1e-9)) < 0.97 * bound.independent
+    with pytest.raises(OutOfRange, match="jumps"):
+        bound.require_conditions()
+
+
+@pytest.mark.parametrize("place", [-1.0, -8.0])
+def test_a_change_that_is_not_greatest_at_q1_is_refused(place: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    sound, change = GNMaxBound(40.0, 3, 8.0), GNMaxBound.change
+    sound.require_conditions()
+    assert place > sound.log_q0 or place < sound.log_q1
+    peak = 0.01 * float(change(sound, sound.log_q1))
+    monkeypatch.setattr(
+        GNMaxBound, "change", lambda self, log_q: change(self, log_q) + peak * (np.abs(log_q - place) < 0.01)
+    )
+    with pytest.raises(OutOfRange, match="greatest change"):
+        GNMaxBound(40.0, 3, 8.0).require_conditions()
 
 
 def test_a_sequence_that_decreases_counts_with_its_greatest_value_so_far() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import os
 import pickle
 import threading
 import time
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
@@ -27,7 +29,7 @@ from tacit.learn import (
     SanitisedReport,
 )
 from tacit.learn.pate import student as module
-from tacit.learn.pate.report import SanitisedEpsilon
+from tacit.learn.pate.sanitised_epsilon import SanitisedEpsilon
 from tacit.mechanisms.simulation import SeededSource
 from tacit.privacy.errors import BudgetExceeded, Exhausted, InvalidInput, NotFinite, OutOfRange, WrongType
 from tacit.privacy.events import Converted
@@ -106,16 +108,24 @@ def test_a_report_is_charged_and_is_the_only_figure_that_depends_on_the_votes() 
     assert "sanitised" in model.card_
 
 
+def test_no_report_is_above_what_was_charged() -> None:
+    for seed in range(4):
+        model = pate(tacit.Budget(60, 1e-4), report=SanitisedReport(order=2, sigma=20, beta=0.05))
+        model._source = SeededSource(seed)
+        model.set_params(teacher=undecided, aggregator=GNMax(8), answers=None).fit(X, Y, public=PUBLIC)
+        assert model.sanitised_.estimate <= model.sanitised_.epsilon <= model.cost_.epsilon
+
+
 def test_neither_votes_nor_raw_bounds_are_kept_in_a_fitted_model(monkeypatch: pytest.MonkeyPatch) -> None:
     raw: list[float] = []
-    compute = tacit.learn.pate.report.data_dependent
+    compute = tacit.learn.pate.sanitised_epsilon.data_dependent
 
     def watched(*arguments: Any) -> Any:
         found = compute(*arguments)
         raw.append(found[0])
         return found
 
-    monkeypatch.setattr("tacit.learn.pate.report.data_dependent", watched)
+    monkeypatch.setattr("tacit.learn.pate.sanitised_epsilon.data_dependent", watched)
     model = pate(report=REPORT).fit(X, Y, public=PUBLIC)
     assert len(raw) == 1
     kept = {name: value for name, value in vars(model).items() if name.endswith("_")}
@@ -123,7 +133,9 @@ def test_neither_votes_nor_raw_bounds_are_kept_in_a_fitted_model(monkeypatch: py
         "classes_", "answered_", "labels_", "sanitised_", "n_features_in_", "student_", "cost_", "permit_", "card_",
     }  # fmt: skip
     figures = [value for value in vars(model.sanitised_).values() if isinstance(value, float)]
-    bounds = [tacit.learn.pate.report.epsilon_of_renyi(4, raw[0] + own, 1e-6) for own in (0, REPORT.renyi(4))]
+    bounds = [
+        tacit.learn.pate.sanitised_epsilon.epsilon_of_renyi(4, raw[0] + own, 1e-6) for own in (0, REPORT.renyi(4))
+    ]
     assert all(abs(figure - bound) > 1e-12 for figure in figures for bound in (*raw, *bounds))
     assert isinstance(model.sanitised_, SanitisedEpsilon)
 
@@ -168,7 +180,6 @@ BAD: list[tuple[dict[str, Any], dict[str, Any], type[Exception]]] = [
     ({}, {"classes": np.array(["a", None], dtype=object)}, WrongType),
     ({"X": np.where(np.isclose(X, X[3, 1]), np.nan, X)}, {}, NotFinite),
     ({"X": X[:, 0]}, {}, WrongType),
-    ({"units": np.zeros(1200)}, {}, OutOfRange),
     ({"units": np.zeros(7)}, {}, WrongType),
     ({"public": PUBLIC[:, :1]}, {}, WrongType),
     ({"public": PUBLIC[:10]}, {}, OutOfRange),
@@ -200,6 +211,17 @@ def test_bad_input_is_refused_before_the_charge(
     assert not budget.events
 
 
+@pytest.mark.parametrize("count", [1, 49, 50])
+def test_the_number_of_units_shows_in_no_refusal_and_in_no_charge(count: int) -> None:
+    budget, asked = tacit.Budget(60, 1e-4), tacit.Budget(60, 1e-4)
+    model = pate(budget, aggregator=GNMax(8), answers=None).fit(X[:count], Y[:count], public=PUBLIC)
+    assert list(budget.events) == [Converted(GNMax(8).plan(60, 60), 1e-6)]
+    assert len(model.labels_) == 60
+    few = PrivatePrediction(GaussianNB(), teachers=50, classes=LABELS, aggregator=GNMax(8), budget=asked, delta=1e-6)
+    assert len(few.fit(X[:count], Y[:count]).predict(PUBLIC[:2])) == 2
+    assert len(asked.events) == 1
+
+
 def test_too_small_a_budget_is_refused_before_teachers_are_trained() -> None:
     def never(x: Any, y: Any) -> Any:
         assert len(x) <= 64, "trained on private rows"
@@ -209,11 +231,57 @@ def test_too_small_a_budget_is_refused_before_teachers_are_trained() -> None:
         pate(tacit.Budget(0.1, 1e-4)).set_params(teacher=never).fit(X, Y, public=PUBLIC)
 
 
-def test_too_few_answers_to_learn_from_give_a_constant_student() -> None:
-    silent = ConfidentGNMax(8, threshold=10_000, test_sigma=20)
-    model = pate(aggregator=silent).fit(X, Y, public=PUBLIC)
+def undecided(x: Any, y: Any) -> Any:
+    return lambda queries: np.full(len(queries), int(1e6 * abs(x[0, 0])) % 3)
+
+
+SELECTIVE = ConfidentGNMax(8, threshold=50, test_sigma=4)
+
+
+def test_without_answers_the_student_predicts_one_class_and_the_card_says_so() -> None:
+    model = pate(tacit.Budget(60, 1e-4), aggregator=SELECTIVE, answers=10).set_params(teacher=undecided)
+    model.fit(X, Y, public=PUBLIC)
     assert len(model.answered_) == 0
     assert set(model.predict(PUBLIC)) == {"a"}
+    assert "answered 0 of 60 queries (at most 10)" in model.card_
+    assert "predicts a for every row" in model.card_
+
+
+def test_a_student_of_one_label_predicts_it_and_the_card_says_so() -> None:
+    model = pate(answers=1).fit(X, Y, public=PUBLIC)
+    assert set(model.predict(PUBLIC)) == set(model.labels_)
+    assert "answered 1 of 60 queries (at most 1)" in model.card_
+    assert f"predicts {model.labels_[0]} for every row" in model.card_
+
+
+@pytest.mark.parametrize("kind", [PATE, PrivatePrediction])
+@pytest.mark.parametrize(
+    "aggregator",
+    [ConfidentGNMax(8, threshold=51, test_sigma=20), InteractiveGNMax(8, 50.5, 20, certainty=0.9)],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_threshold_above_the_number_of_teachers_is_refused_before_the_charge(kind: Any, aggregator: Any) -> None:
+    budget = tacit.Budget(60, 1e-4)
+    settings = {"teachers": 50, "classes": LABELS, "aggregator": aggregator, "budget": budget, "delta": 1e-6}
+    given = {"public": PUBLIC} if kind is PATE else {}
+    model = kind(GaussianNB(), queries=60, **settings)
+    if kind is PATE:
+        model.set_params(student=GaussianNB())
+    with pytest.raises(OutOfRange, match=r"threshold of 5\d(.5)? votes is above the number of teachers, 50"):
+        model.fit(X, Y, **given)
+    assert not budget.events
+    with pytest.raises(OutOfRange, match="above the number of teachers"):
+        pate(budget, aggregator=aggregator).preview()
+
+
+def test_the_card_says_in_words_what_was_done() -> None:
+    model = pate(report=REPORT).fit(X, Y, public=PUBLIC)
+    answered = f"answered {len(model.answered_)} of 60 queries (at most 40) by "
+    assert f"{answered}ConfidentGNMax(sigma 8, threshold 30, test_sigma 20)." in model.card_
+    assert "Relation" not in model.card_
+    assert model.card_.count("this data set") == 1
+    assert "every row" not in model.card_
+    assert "which answer at most 20 of 20 queries by GNMax(sigma 6)." in prediction(tacit.Budget(30, 1e-4)).card_
 
 
 def test_parameters_are_those_of_scikit_learn() -> None:
@@ -321,6 +389,37 @@ def test_private_prediction_refuses_what_is_no_teacher_before_the_charge(teacher
     with pytest.raises(InvalidInput, match="made-up labels"):
         model.set_params(teacher=Failing()).fit(X, Y, public=PUBLIC)
     assert not budget.events
+
+
+def test_a_forked_process_gets_no_answers() -> None:
+    model = prediction(tacit.Budget(30, 1e-4))
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writing, bytes(model.predict(PUBLIC[:1]).filled().tolist()[0], "ascii"))
+        except BaseException as error:
+            os.write(writing, f"{type(error).__name__}: {error}".encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        assert "InvalidInput: these teachers are those of another process" in said.read()
+    assert model.asked_ == 0
+    assert len(model.predict(PUBLIC[:2])) == 2
+
+
+def test_predictions_before_fit_raise_the_error_of_scikit_learn() -> None:
+    unfitted = PrivatePrediction(GaussianNB(), teachers=50, classes=LABELS, aggregator=GNMax(6))
+    for model in (pate(), unfitted):
+        with pytest.raises(NotFittedError):
+            model.predict(PUBLIC)
+    failed = pate(tacit.Budget(60, 1e-4), aggregator=GNMax(8), answers=None, student=Failing())
+    with pytest.raises(RuntimeError, match="no convergence"):
+        failed.set_params(semi_supervised="student").fit(X, Y, public=PUBLIC)
+    with pytest.raises(NotFittedError):
+        failed.predict(PUBLIC)
 
 
 def test_private_teachers_cannot_be_copied() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import stat
+import subprocess
+import sys
 import warnings
 from functools import partial
 from pathlib import Path
@@ -15,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 from tacit.learn.pate.teachers import TeacherTraining, draw_parts, fit_teacher, rehearse, require_disjoint
 from tacit.mechanisms.simulation import SeededSource
-from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
+from tacit.privacy.errors import InvalidInput, WrongType
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 2))
@@ -57,9 +59,12 @@ def test_parts_drawn_by_row_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None
         training().votes(QUERIES, SeededSource(1))
 
 
-def test_fewer_units_than_teachers_are_refused() -> None:
-    with pytest.raises(OutOfRange, match="units"):
-        draw_parts(UNITS, 101, SeededSource(1))
+@pytest.mark.parametrize("units", [1, 9, 10])
+def test_a_part_without_units_votes_for_the_first_class(units: int) -> None:
+    few = slice(None, 3 * units)
+    votes = training(x=X[few], y=np.ones(3 * units, dtype=np.int64), units=UNITS[few]).votes(QUERIES, SeededSource(1))
+    filled = len(np.unique(draw_parts(UNITS[few], 10, SeededSource(1))))
+    assert (votes == [10 - filled, filled]).all()
 
 
 @pytest.mark.parametrize("teacher", [LogisticRegression(), nearest_mean])
@@ -185,14 +190,57 @@ def test_what_a_teacher_sets_for_the_process_does_not_reach_the_next() -> None:
     assert seen == [before] * 10
 
 
-def test_a_teacher_that_exits_votes_for_one_class() -> None:
-    def exiting(x: np.ndarray, y: np.ndarray) -> Any:
-        raise SystemExit(len(x))
+FIRST_TO_IMPORT = """
+import sys
+import numpy as np
+from tacit.learn.pate.teachers import ballots, train_one
 
-    votes = training(exiting).votes(QUERIES, SeededSource(1))
+def change(count):
+    import torch
+    torch.manual_seed(count), torch.set_default_dtype(torch.float64), torch.set_num_threads(count)
+    torch.use_deterministic_algorithms(True)
+
+def teacher(x, y):
+    if when == "training":
+        change(len(x))
+    return lambda queries: change(len(x)) if when == "voting" else queries[:, 0]
+
+when = sys.argv[1]
+assert "torch" not in sys.modules
+ballots(train_one(teacher, np.zeros((7, 2)), np.arange(7) % 2), 2, np.zeros((3, 2)))
+import torch
+print(torch.initial_seed() == 7, torch.get_default_dtype(), torch.get_num_threads() == 7, end=" ")
+print(torch.are_deterministic_algorithms_enabled())
+"""
+
+
+@pytest.mark.parametrize("when", ["training", "voting"])
+def test_a_teacher_that_is_the_first_to_import_torch_leaves_it_as_it_was(when: str) -> None:
+    pytest.importorskip("torch")
+    command = [sys.executable, "-c", FIRST_TO_IMPORT, when]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert found.stdout.split() == ["False", "torch.float32", "False", "False"]
+
+
+class Odd(BaseException):
+    """Neither an Exception nor an interruption."""
+
+
+@pytest.mark.parametrize("kind", [SystemExit, Odd, GeneratorExit])
+@pytest.mark.parametrize("when", ["training", "voting"])
+def test_a_teacher_that_raises_anything_but_an_interruption_votes_for_one_class(
+    kind: type[BaseException], when: str
+) -> None:
+    def failing(x: np.ndarray, y: np.ndarray) -> Any:
+        def fail(queries: np.ndarray) -> Any:
+            raise kind(len(x))
+
+        return fail(x) if when == "training" else fail
+
+    votes = training(failing).votes(QUERIES, SeededSource(1))
     assert votes.tolist() == [[10, 0]] * len(QUERIES)
-    with pytest.raises(InvalidInput, match="SystemExit"):
-        rehearse(exiting, 2, QUERIES)
+    with pytest.raises(InvalidInput, match=kind.__name__):
+        rehearse(failing, 2, QUERIES)
 
 
 def test_an_interruption_ends_the_training(tmp_path: Path) -> None:
@@ -232,13 +280,64 @@ def test_a_folder_keeps_votes_that_only_the_owner_can_read(tmp_path: Path) -> No
 
 def test_a_folder_of_other_data_is_refused(tmp_path: Path) -> None:
     training().votes(QUERIES, SeededSource(1), folder=tmp_path / "teachers")
-    for other in (training(y=1 - Y), training(LogisticRegression(C=2)), training(teachers=11)):
+    fewer = training(x=X[:-1], y=Y[:-1], units=UNITS[:-1])
+    for other in (training(y=1 - Y), training(LogisticRegression(C=2)), training(teachers=11), fewer):
         with pytest.raises(InvalidInput, match="other data"):
             other.votes(QUERIES, SeededSource(1), folder=tmp_path / "teachers")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     with pytest.raises(InvalidInput, match="not empty"):
         training().votes(QUERIES, SeededSource(1), folder=tmp_path / "mine")
+
+
+def shortened(path: Path) -> None:
+    np.save(path, np.load(path)[:-1])
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-3])
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def filled(path: Path) -> None:
+    np.save(path, np.full_like(np.load(path), 10**6))
+
+
+def zipped(path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez(file, np.zeros(3))
+
+
+def in_floats(path: Path) -> None:
+    np.save(path, np.load(path).astype(float))
+
+
+def removed_for_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("name", ["parts.npy", "votes-00003.npy"])
+@pytest.mark.parametrize("damage", [shortened, cut, emptied, filled, zipped, in_floats, removed_for_a_folder])
+def test_a_damaged_file_of_a_folder_is_refused_and_loses_nothing(name: str, damage: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "teachers"
+    first = training().votes(QUERIES, SeededSource(1), folder=folder)
+    whole = (folder / name).read_bytes()
+    others = {one.name: one.read_bytes() for one in folder.iterdir() if one.name != name}
+    damage(folder / name)
+    with pytest.raises(InvalidInput, match=f"{name} is damaged"):
+        training().votes(QUERIES, SeededSource(2), folder=folder)
+    assert {one.name: one.read_bytes() for one in folder.iterdir() if one.name != name} == others
+    if (folder / name).is_dir():
+        (folder / name).rmdir()
+    if name.startswith("votes"):
+        (folder / name).unlink(missing_ok=True)  # as the error says: this teacher is trained again
+    else:
+        (folder / name).write_bytes(whole)
+    assert (training().votes(QUERIES, SeededSource(2), folder=folder) == first).all()
 
 
 @pytest.mark.soak

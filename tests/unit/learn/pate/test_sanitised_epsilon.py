@@ -12,10 +12,10 @@ from scipy import special
 
 from tacit.accounting.conversions import epsilon_of_renyi
 from tacit.accounting.renyi import renyi_curve
-from tacit.learn.pate import report
+from tacit.learn.pate import sanitised_epsilon
 from tacit.learn.pate.aggregators import GNMax
 from tacit.learn.pate.bounds import SLACK, gnmax_log_q
-from tacit.learn.pate.report import BETA_SLACK, GRID, SanitisedReport, gnss_renyi
+from tacit.learn.pate.sanitised_epsilon import BETA_SLACK, GRID, SanitisedReport, gnss_renyi
 from tacit.learn.pate.smooth_sensitivity import gnmax_bound_at
 from tacit.mechanisms.gaussian import SMOOTHING_VARIANCE
 from tacit.mechanisms.laws import GaussianLaw
@@ -46,7 +46,7 @@ def test_answers_and_report_are_charged_together_at_the_best_order() -> None:
 
 def test_every_query_has_the_slack_for_the_grid_of_its_noise() -> None:
     votes = np.array([[240, 10, 0], [200, 30, 20], [250, 0, 0], [120, 100, 30]])
-    value, _ = report.data_dependent(GNMax(40.0), votes, 4.0)
+    value, _ = sanitised_epsilon.data_dependent(GNMax(40.0), votes, 4.0)
     bounds = gnmax_bound_at(40.0, 3, 4.0).renyi(gnmax_log_q(votes, 40.0))
     assert value - bounds.sum() == pytest.approx(4 * SLACK, rel=1e-6)
 
@@ -61,7 +61,7 @@ def test_the_noise_is_wider_than_smooth_sensitivity_by_the_rounding(
         variances.append(Fraction(variance))
         return GaussianLaw(variance)
 
-    monkeypatch.setattr(report, "GaussianLaw", recorded)
+    monkeypatch.setattr(sanitised_epsilon, "GaussianLaw", recorded)
     REPORT._release(0.01, smooth, 1e-5, SeededSource(1))
     (variance,) = variances
     widened = (Fraction(smooth) + 2 * GRID) * 6 / GRID
