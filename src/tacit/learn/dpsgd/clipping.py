@@ -31,6 +31,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 from torch.nn.utils.parametrize import is_parametrized
+from torch.utils._pytree import tree_map
 from torch.utils.hooks import RemovableHandle
 
 from tacit.learn.dpsgd import attention, recurrent
@@ -43,6 +44,7 @@ from tacit.learn.dpsgd.layers import (
     Scratch,
     Use,
     Vectorised,
+    follows,
     positions_of,
     squared,
     sum_of,
@@ -381,11 +383,7 @@ class Block:
         index = torch.where(out, int((~out).nonzero()[0]), torch.arange(len(out), device=out.device))
 
         def picked(value: Any) -> Any:
-            if isinstance(value, Tensor):
-                return value[index]
-            if isinstance(value, dict):
-                return {name: picked(part) for name, part in value.items()}
-            return tuple(picked(part) for part in value) if isinstance(value, tuple) else value
+            return tree_map(lambda one: one[index] if follows(one, len(out)) else one, value)
 
         uses = [replace(use, value=picked(use.value)) for use in self.uses]
         return Block(uses, [grad.masked_fill(out.view(-1, *(1,) * (grad.dim() - 1)), 0) for grad in self.grads])

@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge
 from torch.func import functional_call, vjp, vmap
 from torch.nn import functional
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from tacit.learn.dpsgd.rounding import BLOCK, CANCELLATION, GRAM_ERROR, TERMS, TERMS_DOUBLE, TERMS_MAX, VALUE_MAX
 from tacit.privacy.errors import TooLarge, WrongType
@@ -458,6 +459,11 @@ class Normalization(Formed):
         return values.sum(axes) if axes else values
 
 
+def follows(value: Any, rows: int) -> bool:
+    """Return whether an argument of a layer has one entry for each row; others are the same for all rows."""
+    return isinstance(value, Tensor) and value.ndim > 0 and len(value) == rows
+
+
 @dataclass(frozen=True, slots=True)
 class Vectorised(Formed):
     """Any module: torch.func forms the gradients of its own parameters, one row at a time in one vectorised call.
@@ -470,19 +476,21 @@ class Vectorised(Formed):
 
     def gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Gradients:
         """Return the gradient of each parameter for each group."""
-        arguments, keywords = use.value
+        leaves, spec = tree_flatten(use.value)
+        axes = [0 if follows(leaf, len(grad)) else None for leaf in leaves]
         own = {role: parameter.detach() for role, parameter in use.parameters.items()}
 
-        def one(grad_row: Tensor, arguments_row: tuple[Any, ...], keywords_row: dict[str, Any]) -> Any:
+        def one(grad_row: Tensor, *row: Any) -> Any:
+            given = [part if axis is None else part.unsqueeze(0) for part, axis in zip(row, axes, strict=True)]
+            arguments, keywords = tree_unflatten(given, spec)
+
             def forward(parameters: Gradients) -> Tensor:
-                one_row = [part.unsqueeze(0) for part in arguments_row]
-                one_named = {name: part.unsqueeze(0) for name, part in keywords_row.items()}
-                return functional_call(self.module, parameters, tuple(one_row), one_named).squeeze(0)  # type: ignore[no-any-return]
+                return functional_call(self.module, parameters, arguments, keywords).squeeze(0)  # type: ignore[no-any-return]
 
             return vjp(forward, own)[1](grad_row)[0]
 
         try:
-            formed = vmap(one)(grad, arguments, keywords)
+            formed = vmap(one, in_dims=(0, *axes))(grad, *leaves)
         except RuntimeError as error:
             raise WrongType(
                 f"per-sample gradients of {type(self.module).__name__} cannot be vectorised ({str(error)[:200]}); "

@@ -317,16 +317,20 @@ def _are_apart(together: Trace, division: Sequence[tuple[tuple[int, ...], Trace]
         if any(len(part) != len(whole) for _, part in parts):
             return False
         for at, one in enumerate(whole):
-            if not _rows_are_alike(one, [(rows, part[at]) for rows, part in parts]):
+            if not _rows_are_alike(one, [(rows, part[at]) for rows, part in parts], also_shared=kind == "inputs"):
                 return False
     return True
 
 
-def _rows_are_alike(whole: Tensor, parts: list[tuple[tuple[int, ...], Tensor]]) -> bool:
-    """Whether the rows of a tensor are those of its parts; one that does not follow the batch has none."""
+def _rows_are_alike(whole: Tensor, parts: list[tuple[tuple[int, ...], Tensor]], *, also_shared: bool) -> bool:
+    """Whether the rows of a tensor are those of its parts.
+
+    One that does not follow the batch has no rows; where it is given to a layer, it must be the same for all of them.
+    """
     axis = _batch_axis(whole, parts[0][1])
     if axis is None:
-        return True
+        one, other = _cropped(whole, parts[0][1])
+        return not also_shared or _alike(one[None], other[None], _sizes(one[None]))
     by_row = [_by_row(whole, axis, ROWS), *(_by_row(part, axis, len(rows)) for rows, part in parts)]
     return any(
         all(

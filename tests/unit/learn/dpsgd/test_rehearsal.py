@@ -231,6 +231,36 @@ def test_a_model_that_shows_nothing_is_refused_unless_its_rows_are_stated_to_be_
     assert "rows_apart=True" in refusal(Answering(), torch.rand(6, 8))
 
 
+class Shifted(nn.Module):
+    """A layer without a rule, with arguments that are not of the rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(8, 3))
+
+    def forward(self, x, shift, scale=1.0, mask=None):
+        return scale * (x - shift) @ self.w if mask is None else x
+
+
+def test_a_statistic_of_the_batch_that_a_layer_is_given_is_refused():
+    class Centred(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.own = Shifted()
+
+        def forward(self, x):
+            return self.own(x, x.mean(0).detach())
+
+    assert "other rows of the batch" in refusal(Centred(), torch.rand(6, 8))
+
+
+def test_arguments_that_are_the_same_for_all_rows_are_accepted():
+    model, x, shift = Shifted(), torch.rand(6, 8), torch.rand(8)
+    with PerSampleClipper(model) as clipper:
+        sums, _ = clipper.clipped_sums(model(x, shift, scale=2.0, mask=None).sum(1), 2.0**30)
+    assert torch.allclose(sums["w"], 2 * (x - shift).sum(0)[:, None].expand(8, 3), rtol=1e-5)
+
+
 class Rows:
     def __init__(self, x):
         self.x = x
