@@ -69,7 +69,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from tacit.learn.counted_delta import counted_delta
+from tacit.learn.counted_delta import HIGHER_EPSILON, MORE_NOISE, counted_delta, warn_if_less
 from tacit.learn.dpsgd.canaries import CANARIES
 from tacit.learn.dpsgd.checkpoints import (
     StateAnchor,
@@ -155,6 +155,7 @@ def make_private(
 
     def charge() -> dict[str, Any]:
         count = _steps(epochs, steps, total, expected, loader)
+        at = float(inside_unit_interval("delta", delta))
         numbers = parts.parameter_count + stated["canaries"] + 1  # one for the count of adaptive clipping
         schedule = planned(
             steps=count,
@@ -163,12 +164,13 @@ def make_private(
             epsilon=epsilon,
             noise_multiplier=noise_multiplier,
             clip=clip,
-            delta=counted_delta(cast(Budget, budget), float(inside_unit_interval("delta", delta))),
+            delta=counted_delta(cast(Budget, budget), at),
             slack=BulkGaussian(exact=stated["exact_noise"]).failure(numbers * count),
             steps_per_pass=None if loader is None else len(loader),
             bands=bands,
         )
-        return _charged(parts, schedule, stated, budget, place, purpose).to_dict()
+        warn_if_less(schedule.delta, at, HIGHER_EPSILON if epsilon is None else MORE_NOISE)
+        return _charged(parts, schedule, stated | {"stated_delta": at}, budget, place, purpose).to_dict()
 
     return PrivateTraining(parts, clipper, _decided(parts, charge, clipper), budget, place, every).start()
 

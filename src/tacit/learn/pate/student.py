@@ -29,7 +29,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from tacit import pipeline
-from tacit.learn.counted_delta import counted_delta
+from tacit.learn.counted_delta import HIGHER_EPSILON, card_sentence, counted_delta, warn_if_less
 from tacit.learn.pate import teachers as ensemble
 from tacit.learn.pate.aggregators import Aggregator, GNMax, InteractiveGNMax
 from tacit.learn.pate.report import SanitisedEpsilon, SanitisedReport
@@ -144,9 +144,8 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
         if not isinstance(given, Aggregator):
             raise WrongType("aggregator must be one of tacit.learn, such as GNMax(40)", name="aggregator", value=given)
         instance("budget", self.budget, Budget, "a budget: budget=tacit.Budget(3, 1e-5)")
-        delta = None if self.delta is None else float(failure_probability("delta", self.delta))
-        if delta is not None:
-            delta = counted_delta(self.budget, delta)
+        stated = self._stated_delta
+        delta = None if stated is None else counted_delta(self.budget, stated)
         queries = whole("queries", self.queries)
         answers = queries if self.answers is None else whole("answers", self.answers)
         if self.aggregator.test_event is None and answers != queries:
@@ -158,7 +157,12 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
             instance("report", report, SanitisedReport, "a tacit.learn.SanitisedReport")
         plan = PatePlan(self.aggregator, len(self._classes()), queries, answers, delta, report)
         plan.check()
+        warn_if_less(delta, stated, HIGHER_EPSILON)
         return plan
+
+    @property
+    def _stated_delta(self) -> float | None:
+        return None if self.delta is None else float(failure_probability("delta", self.delta))
 
     def _classes(self) -> NDArray[Any]:
         try:
@@ -201,7 +205,7 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
         words = (
             f"{plan.queries} queries to {self.teachers} teachers on disjoint parts of the data, at most {plan.answers} "
             f"answered, by {plan.aggregator}. Protects one unit, whose rows are all in the part of one teacher. It "
-            f"cost {self.cost_.in_words(plan.event.relation)}."
+            f"cost {self.cost_.in_words(plan.event.relation)}.{card_sentence(plan.delta, self._stated_delta)}"
         )
         return words + (f" {SIMULATED}" if self._source.simulated else "")
 
