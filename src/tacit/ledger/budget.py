@@ -250,10 +250,11 @@ class Budget:
         return filter_.spent(totals)
 
     def remaining(self, after: Event | None = None) -> Cost:
-        """Return the greatest pure epsilon that would be admitted now, and the delta and rho that are left.
+        """Return the greatest pure epsilon, up to the cap's, that would be admitted, and what is left of delta and rho.
 
         With `after`, once that event were charged: epsilon falls by more than the event's own where its delta uses up
-        what the plain sum has for deltas.
+        what the plain sum has for deltas. Where delta is large beside a small epsilon, a pure epsilon above the cap's
+        may be admitted as well, as a rho.
         """
         filter_, totals = self._read()
         return left_of(filter_, totals, after)

@@ -142,6 +142,13 @@ def test_what_is_left_for_stated_deltas_is_that_of_the_sum_and_unlimited_where_t
     assert budget.stated_delta_left() == math.inf
 
 
+def test_remaining_is_at_most_the_epsilon_of_the_cap_although_more_may_be_admitted_as_a_rho() -> None:
+    budget = Budget(epsilon=0.01, delta=0.1)
+    assert budget.remaining().epsilon == 0.01
+    budget.charge(events.Laplace(0.02))
+    assert "up to the cap's" in str(Budget.remaining.__doc__)
+
+
 def test_a_refusal_when_nothing_is_left_says_so() -> None:
     budget = Budget(epsilon=1.0)
     budget.charge(events.Laplace(1))
