@@ -255,7 +255,7 @@ def _private(rows: Rows, defence: Private) -> Any:
         clip=1.0,
         batch_size=min(defence.batch_size, len(x) // 2),
         steps=defence.steps,
-        budget=Budget(defence.epsilon, 10 * DELTA),
+        budget=Budget(defence.epsilon, 20 * DELTA),
         audit=False,
     )
     for features, labels in private:

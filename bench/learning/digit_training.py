@@ -73,7 +73,7 @@ def private(examples: Examples, recipe: Recipe, seed: int, *, by_epoch: bool = F
         physical_batch_size=ROWS_AT_ONCE,
         scheduler=scheduler,
         audit=False,
-        budget=Budget(recipe.epsilon or 100.0, 10 * DELTA),
+        budget=Budget(recipe.epsilon or 100.0, 20 * DELTA),
     )
     per_epoch, accuracies, scored = round(len(examples.x) / recipe.batch_size), [], 0
     for x, y in training:

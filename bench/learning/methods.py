@@ -151,7 +151,7 @@ def dp_sgd(
         clip=1.0,
         batch_size=len(x) // 8,
         steps=steps,
-        budget=tacit.Budget(epsilon, 10 * delta),
+        budget=tacit.Budget(epsilon, 20 * delta),
         audit=False,
         average=0.9,
     )

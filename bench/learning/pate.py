@@ -183,7 +183,7 @@ def measure(setting: Setting, data: Split, scratch: Path) -> dict[str, float]:
         answers=setting.answers,
         teachers=data.teachers,
         delta=data.delta,
-        budget=Budget(1000, 10 * data.delta),
+        budget=Budget(1000, 20 * data.delta),
         folder=scratch / str(setting.queries),
         rounds=3,
     )

@@ -226,7 +226,7 @@ def _dp_sgd(x: torch.Tensor, y: torch.Tensor, epsilon: float, passes: int = 20, 
         clip=1.0,
         batch_size=min(4096, len(x) // 4),
         epochs=passes,
-        budget=Budget(epsilon * 1.001, 10 * DELTA),
+        budget=Budget(epsilon * 1.001, 20 * DELTA),
         audit=False,
     )
     for rows, labels in private:

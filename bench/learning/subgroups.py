@@ -136,7 +136,7 @@ def _network(people: People, epsilon: float) -> tuple[Any, Any]:
         delta=DELTA,
         batch_size=BATCH_SIZE,
         epochs=EPOCHS,
-        budget=Budget(epsilon, 10 * DELTA),
+        budget=Budget(epsilon, 20 * DELTA),
         audit=False,
     )
     for features, labels in private:

@@ -78,16 +78,18 @@ def open_curator(folder: Path) -> Iterator[Curator]:
 
 @contextmanager
 def warnings_on_stderr() -> Iterator[None]:
-    """Collect privacy warnings and write them to standard error at the end."""
+    """Collect privacy warnings and write each once to standard error at the end."""
     import warnings
 
     from tacit.curator import PrivacyWarning
+    from tacit.privacy import CountedDeltaWarning
 
     with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always", PrivacyWarning)
+        for kind in (PrivacyWarning, CountedDeltaWarning):
+            warnings.simplefilter("always", kind)
         yield
-    for warning in found:
-        click.echo(f"tacit: warning: {warning.message}", err=True)
+    for sentence in dict.fromkeys(str(warning.message) for warning in found):  # a preview and its release say the same
+        click.echo(f"tacit: warning: {sentence}", err=True)
 
 
 @contextmanager

@@ -325,7 +325,7 @@ class RemoteBudget:
         return self.state().spent
 
     def remaining(self) -> Cost:
-        """Return the greatest pure epsilon that would be admitted, and the remaining delta and rho."""
+        """Return the greatest pure epsilon, up to the cap's, that is admitted, and the delta and rho left."""
         return self.state().remaining
 
     def report(self) -> RemoteReport:

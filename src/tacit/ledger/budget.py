@@ -32,7 +32,7 @@ import numpy as np
 from tacit.accounting import Meaning, epsilon, meaning
 from tacit.accounting.conversions import Bound, Cost
 from tacit.accounting.meaning import delta_warning
-from tacit.ledger.accounts import FAILURES, Measured
+from tacit.ledger.accounts import FAILURES, Measured, steps
 from tacit.ledger.amounts import (
     Amounts,
     add_amounts,
@@ -47,7 +47,15 @@ from tacit.ledger.permits import Permit, Scope
 from tacit.ledger.refusals import not_priced, refusal
 from tacit.privacy.arguments import mapping
 from tacit.privacy.errors import AlreadySettled, BudgetExceeded, EmptyInput, InvalidInput, UnknownName, WrongType
-from tacit.privacy.events import Composed, Event, Repeated, ZeroConcentrated, canonical_event, describe_non_event
+from tacit.privacy.events import (
+    Composed,
+    Converted,
+    Event,
+    Repeated,
+    ZeroConcentrated,
+    canonical_event,
+    describe_non_event,
+)
 from tacit.privacy.figures import at_most
 from tacit.privacy.numbers import whole
 from tacit.privacy.texts import name, note
@@ -242,13 +250,22 @@ class Budget:
         return filter_.spent(totals)
 
     def remaining(self, after: Event | None = None) -> Cost:
-        """Return the greatest pure epsilon that would be admitted now, and the delta and rho that are left.
+        """Return the greatest pure epsilon, up to the cap's, that would be admitted, and what is left of delta and rho.
 
         With `after`, once that event were charged: epsilon falls by more than the event's own where its delta uses up
-        what the plain sum has for deltas.
+        what the plain sum has for deltas. Where delta is large beside a small epsilon, a pure epsilon above the cap's
+        may be admitted as well, as a rho.
         """
         filter_, totals = self._read()
         return left_of(filter_, totals, after)
+
+    def stated_delta_left(self) -> float:
+        """Return what is left of the tenth of delta for events that state one; infinity where they cost no delta.
+
+        They cost none once the plain sum is exceeded, which alone counts them (`Filter.stated_delta_left`).
+        """
+        filter_, totals = self._read()
+        return filter_.stated_delta_left(totals)
 
     def preview(self, event: Event) -> Cost:
         """Return what `charge` would charge, and spend nothing."""
@@ -431,7 +448,9 @@ def refusal_for(
     asked, remaining = filter.cost(measured, amounts), filter.remaining(totals)
     if all(amount is None for amount in amounts):
         return not_priced(measured.event, asked, remaining, scope, filter.cap.filter, to_delta)
-    return refusal(asked, remaining, scope, to_delta)
+    stated = any(isinstance(step, Converted) for step in steps(measured.event))
+    left = (filter.sum_left(totals), filter.stated_delta_left(totals)) if stated else None
+    return refusal(asked, remaining, scope, to_delta, sum_left=left, is_pure=not filter.cap.delta)
 
 
 def check_analyst_budgets(name: str, budgets: Mapping[str, Budget]) -> Mapping[str, Budget]:

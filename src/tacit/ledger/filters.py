@@ -165,7 +165,7 @@ class Filter:
 
         The delta is what the same account has left for events that state one.
         """
-        summed = self._sum_left(totals)
+        summed = self.sum_left(totals)
 
         def others_admit(epsilon: float) -> bool:
             amounts = self.price(Measured(Pure(epsilon, under=self.cap.relation)))
@@ -176,7 +176,15 @@ class Filter:
         delta = self._delta_left(*((self.accounts[0], totals[0]) if is_of_sum else (self.accounts[-1], totals[-1])))
         return Cost(epsilon, delta, self._rho_left(totals, epsilon))
 
-    def _sum_left(self, totals: Amounts) -> float:
+    def stated_delta_left(self, totals: Amounts) -> float:
+        """Return what the sum has left of its part for deltas that events state; infinity where its cap is exceeded.
+
+        An event then costs no delta: it is admitted by another account, or not at all.
+        """
+        account, total = self.accounts[0], totals[0]
+        return self._delta_left(account, total) if account.holds(total) else math.inf
+
+    def sum_left(self, totals: Amounts) -> float:
         """Return the epsilon that the sum has left.
 
         The widening of caps is not counted as left, but it makes the nearest float fit: 1 - 0.1 is shown as 0.9.
@@ -190,7 +198,7 @@ class Filter:
         if total is None or len(total) < 2 or not account.holds(total):
             return 0.0
         share = floor_units(DELTA_SHARE * Fraction(self.cap.delta))
-        return nearest_float(max(share - total[1], 0))  # fits, as in `_sum_left`
+        return nearest_float(max(share - total[1], 0))  # fits, as in `sum_left`
 
     def _rho_left(self, totals: Amounts, epsilon: float) -> float:
         if self.cap.filter == "pure":

@@ -42,7 +42,7 @@ from tacit.ledger.transactions import LedgerTransaction
 from tacit.privacy import texts
 from tacit.privacy.arguments import instances
 from tacit.privacy.errors import BudgetExceeded, EmptyInput, InvalidInput, TooLarge, WrongType
-from tacit.privacy.events import CompoundEvent, Event
+from tacit.privacy.events import CompoundEvent, Event, Pure
 from tacit.privacy.numbers import exact, truth_value, whole
 from tacit.privacy.units import Relation
 
@@ -195,6 +195,14 @@ class Ledger(StoredJournal):
         return admission.refusal_of(
             self._view(lambda transaction: admission.scope_rows(transaction, prices.request)), prices
         )
+
+    def stated_delta_left(
+        self, dataset: str, *, analyst: str | Sequence[str] | None = None, epochs: Sequence[str] = ()
+    ) -> float:
+        """Return the least that the caps of a charge have left for events that state a delta, as `Budget` does."""
+        request = _prices(dataset, Pure(0.0), analyst, epochs).request
+        rows = self._view(lambda transaction: admission.scope_rows(transaction, request))
+        return min(filter_of(row.cap).stated_delta_left(row.totals) for row in rows if row.is_enforced)
 
     def reserve(
         self,

@@ -43,6 +43,10 @@ class LedgerBudget(Budget):
         _, (here, whole) = self._ledger.rows_of(self.scope, Scope(self.scope.dataset))
         return _remaining(here, whole, after)
 
+    def stated_delta_left(self) -> float:
+        """Return the least that this cap and the data set's have left for events that state a delta."""
+        return self._ledger.stated_delta_left(self.scope.dataset, analyst=self.payer, epochs=self._epochs)
+
     def report(self) -> Report:
         """Return a report of what was admitted so far, read in one snapshot."""
         head, (here, whole) = self._ledger.rows_of(self.scope, Scope(self.scope.dataset))

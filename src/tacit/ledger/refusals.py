@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from tacit.accounting.closed_forms import pure_epsilon
 from tacit.accounting.conversions import Cost
@@ -21,24 +21,41 @@ from tacit.privacy.figures import left_over, strictly_at_most
 from tacit.privacy.units import Relation
 
 DIGITS: Final = 6
+Unit: TypeAlias = Literal["epsilon", "delta", "rho"]
 DELTA: Final = "1e-7"
 """The delta that is proposed: below one in ten million."""
 
 
-def refusal(asked: Cost, remaining: Cost, scope: Scope | str = "", to_delta: str = "") -> BudgetExceeded:
+def refusal(
+    asked: Cost,
+    remaining: Cost,
+    scope: Scope | str = "",
+    to_delta: str = "",
+    *,
+    sum_left: tuple[float, float] | None = None,
+    is_pure: bool = False,
+) -> BudgetExceeded:
     """Return the error for an event that no account of a scope's budget admits.
 
-    `to_delta` says how a budget without a delta gets one (`way_to_delta`). An analyst is told how to ask for more.
+    `to_delta` says how a budget without a delta gets one (`way_to_delta`); `is_pure` says that it is one. `sum_left` is
+    the epsilon and delta that the plain sum has left, for an event that states both (`events.Converted`): such an event
+    is refused in epsilon, also where its noise is Gaussian. An analyst is told how to ask for more.
     """
-    unit = _scarce_unit(asked, remaining)
-    wanted, left = getattr(asked, unit), getattr(remaining, unit)
+    if sum_left is not None and sum_left[0] > 0:
+        unit: Unit = "epsilon" if asked.epsilon > sum_left[0] else "delta"
+        wanted, left = getattr(asked, unit), sum_left[unit == "delta"]
+    else:
+        unit = _scarce_unit(asked, remaining)
+        wanted, left = getattr(asked, unit), getattr(remaining, unit)
     at_delta = f" at delta {_up(asked.delta)}" if asked.delta > 0 and unit == "epsilon" else ""
     whose = f" for {scope}" if scope else ""
     way_out = f"{unit}={_down(left)} would fit" if left > 0 else "nothing more fits"
     if left <= 0 and remaining.epsilon > 0:
         way_out = f"purely private noise of epsilon={_down(remaining.epsilon)} would fit"
-    if unit == "delta" and to_delta:
-        way_out += f", or {to_delta}"
+    if is_pure and asked.delta > 0:
+        way_out = f"this budget has no delta: leave delta= out, or {to_delta or 'give it one'}"
+    elif unit == "epsilon" and sum_left is not None and asked.delta > sum_left[1]:
+        way_out = f"epsilon={_down(left)} at delta={_down(sum_left[1])} would fit"
     if isinstance(scope, Scope) and scope.kind == "analyst":
         more = f"tacit budget request {shlex.quote(scope.dataset)} --epsilon E --reason TEXT"
         way_out += f"; to ask for more: {more}, or client.file_request"
@@ -111,7 +128,7 @@ def too_cheap(dataset: str, epsilon_min: float) -> TooCheap:
     )
 
 
-def _scarce_unit(asked: Cost, remaining: Cost) -> Literal["epsilon", "delta", "rho"]:
+def _scarce_unit(asked: Cost, remaining: Cost) -> Unit:
     """Return the unit of a refusal: rho for Gaussian noise where any is left, otherwise epsilon or delta."""
     if asked.delta > 0 and remaining.rho > 0 and remaining.rho < asked.rho < math.inf:
         return "rho"

@@ -146,18 +146,24 @@ class PreparedStatistic:
     """Further attributes of the answer."""
     clamped: str = ""
     """Which columns were clamped before, by their registered bounds, further than the plan says."""
+    counted: str = ""
+    """How the release is counted, where that differs from what was stated; a line of the preview."""
 
     @property
     def statistic(self) -> StatisticRelease:
         """The plan for the pipeline, bound to the rows as they are now."""
         return StatisticRelease(self.plan, self.per_unit, self.bind())
 
+    @property
+    def is_released(self) -> bool:
+        """Whether the same statistic of the same data was released before, so that `release` charges nothing."""
+        return pipeline.find_released(self.statistic, self.budget) is not None
+
     def preview(self) -> StatisticPreview:
         """Return exactly what `release` would charge now."""
         quote = pipeline.preview(self.statistic, self.budget)
-        return StatisticPreview(
-            **quote.facts, lines=tuple(filter(None, (*self.plan.lines, *self.plan.coverage, self.clamped)))
-        )
+        lines = (*self.plan.lines, *self.plan.coverage, self.clamped, self.counted)
+        return StatisticPreview(**quote.facts, lines=tuple(filter(None, lines)))
 
     def release(self) -> Answer:
         """Charge the statistic, compute it and return its answer, or raise."""

@@ -23,6 +23,7 @@ Capture = pytest.CaptureFixture[str]
 TRAIN = (
     "learn train visits --estimator LinearRegression --features sex,age --target weight --set target_bounds='[0, 200]'"
 )
+GAUSSIAN = "learn train visits --estimator LogisticRegression --features age --target sex --set max_iter=50"
 NEW = "name,age,sex\nx,30,F\ny,50,M\nz,200,unlisted\n"
 
 
@@ -85,6 +86,20 @@ def test_probabilities_are_columns_by_class(clinic: str, new: Path, capsys: Capt
     _, out, _ = shown(capsys, f"learn predict {made} {new} --method predict_proba --folder {clinic}")
     assert out.splitlines()[0] == "F,M"
     assert len(out.splitlines()) == 4
+
+
+def test_a_training_that_is_counted_at_less_delta_than_it_states_is_warned_of_once(
+    clinic: str, capsys: Capture
+) -> None:
+    code, out, err = shown(capsys, f"{GAUSSIAN} --epsilon 0.5 --delta 0.001 --folder {clinic}")
+    assert (code, "LogisticRegression" in out) == (0, True)
+    assert err.count("tacit: warning: the budget counts this training at delta") == 1
+    assert "a budget with a delta of at least 0.02 counts it as stated" in err
+
+
+def test_a_refusal_says_the_epsilon_that_was_asked_for(clinic: str, capsys: Capture) -> None:
+    code, _, err = shown(capsys, f"{GAUSSIAN} --epsilon 500 --delta 1e-9 --folder {clinic} --yes")
+    assert (code, "asked for epsilon 500 at delta 1e-9, 60 is left" in err, "rho" in err) == (3, True, False)
 
 
 def test_more_than_half_of_what_is_left_needs_a_confirmation(clinic: str, capsys: Capture) -> None:

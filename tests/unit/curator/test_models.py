@@ -22,6 +22,7 @@ from tacit.learn import (
     LogisticRegression,
     StandardScaler,
 )
+from tacit.privacy import CountedDeltaWarning
 from tacit.privacy.errors import (
     BudgetExceeded,
     InvalidInput,
@@ -86,7 +87,10 @@ def test_a_training_takes_the_delta_that_is_stated_and_a_small_share_otherwise(c
         assert 0.999 < quote.epsilon <= 1.0
         assert "Gaussian" in quote.lines[0]
     assert 0 < planned().delta < 1e-10
-    assert planned(delta=1e-7).delta == pytest.approx(1e-7 / 10 / 8)  # an eighth of the part for stated deltas
+    with pytest.warns(CountedDeltaWarning, match="at delta 5e-9, not 1e-7"):
+        quote = planned(delta=1e-7)
+    assert quote.delta == pytest.approx(1e-7 / 10 / 2)  # a half of the part for stated deltas
+    assert "counted at delta 5e-9, not at the stated 1e-7: a training takes at most half" in quote.lines[-1]
     fitted = curator.train("visits", LogisticRegression(max_iter=50), ["age"], "ill", 1.0, delta=1e-9)
     assert fitted.cost.delta == fitted.to_document()["parameters"]["delta"] == 1e-9
     with pytest.raises(InvalidInput, match="delta"):

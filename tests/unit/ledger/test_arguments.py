@@ -68,6 +68,7 @@ def arguments(ledger: Ledger, tmp_path: Path) -> dict[str, dict[str, Any]]:
         "reserve": reserve | {"epochs": (), "refundable": False},
         "row_of": {"scope": ledger.scopes()[0]},
         "scopes": {"dataset": "visits"},
+        "stated_delta_left": {"dataset": "visits", "analyst": "ana", "epochs": ()},
     }
 
 
@@ -113,6 +114,7 @@ def test_a_wrong_argument_of_a_budget_is_an_error_of_the_tree(ledger: Ledger, ki
         "report": {},
         "reserve": {"event": TENTH, "purpose": "p", "key": None, "plan": None, "data_version": None},
         "spent": {},
+        "stated_delta_left": {},
         "warnings": {"units": 5},
     }
     assert given.keys() == public(kind)

@@ -95,6 +95,60 @@ def test_a_refusal_for_delta_speaks_of_delta() -> None:
     budget.charge(events.Laplace(0.9))
 
 
+def test_a_refusal_of_what_states_an_epsilon_speaks_of_epsilon_also_where_its_noise_is_gaussian() -> None:
+    """It spoke of rho, which nobody had asked for."""
+    budget, training = Budget(epsilon=2.0, delta=2e-4), events.Repeated(events.Gaussian(2.0), 20)
+    for event in (
+        events.Converted(training, 1e-5),
+        events.Composed((events.Laplace(0.1), events.Converted(training, 1e-5))),
+    ):
+        with pytest.raises(
+            BudgetExceeded, match=r"^asked for epsilon \d\S* at delta 1e-5, 2 is left; epsilon=2 would fit$"
+        ):
+            budget.charge(event)
+    with pytest.raises(BudgetExceeded, match=r", 2 is left; epsilon=2 at delta=2e-5 would fit$"):
+        budget.charge(events.Converted(training, 1e-3))
+    with pytest.raises(BudgetExceeded, match=r"^asked for delta 0\.001, 2e-5 is left; delta=2e-5 would fit$"):
+        budget.charge(events.Converted(events.Gaussian(1.67), 1e-3))
+
+
+def test_a_refusal_of_what_states_an_epsilon_speaks_of_rho_once_the_sum_is_exceeded() -> None:
+    budget = Budget(epsilon=2.0, delta=1e-5)
+    for _ in range(50):
+        budget.charge(events.Laplace(0.05))
+    with pytest.raises(BudgetExceeded, match=r"^asked for rho 2, 0\.0\d+ is left; rho=0\.0\d+ would fit$") as refused:
+        budget.charge(events.Converted(events.Gaussian(0.5), 1e-5))
+    assert refused.value.fits is not None
+    budget.charge(events.Converted(events.ZeroConcentrated(refused.value.fits.rho), 1e-5))
+
+
+def test_a_budget_without_a_delta_refuses_a_stated_one_with_the_way_out() -> None:
+    for event in (events.Approximate(0.1, 1e-7), events.Converted(events.Gaussian(9.0), 1e-7)):
+        with pytest.raises(
+            BudgetExceeded, match=r"0 is left; this budget has no delta: leave delta= out, or give it one$"
+        ):
+            Budget(epsilon=2.0).charge(event)
+
+
+def test_what_is_left_for_stated_deltas_is_that_of_the_sum_and_unlimited_where_the_sum_is_exceeded() -> None:
+    budget = Budget(epsilon=2.0, delta=1e-5)
+    budget.charge(events.Approximate(0.1, 4e-7))
+    assert budget.stated_delta_left() == pytest.approx(6e-7)
+    assert Budget(epsilon=2.0).stated_delta_left() == 0
+    budget.charge(events.Approximate(0.1, 6e-7))
+    assert budget.stated_delta_left() == pytest.approx(0, abs=1e-20)
+    for _ in range(40):
+        budget.charge(events.Laplace(0.05))
+    assert budget.stated_delta_left() == math.inf
+
+
+def test_remaining_is_at_most_the_epsilon_of_the_cap_although_more_may_be_admitted_as_a_rho() -> None:
+    budget = Budget(epsilon=0.01, delta=0.1)
+    assert budget.remaining().epsilon == 0.01
+    budget.charge(events.Laplace(0.02))
+    assert "up to the cap's" in str(Budget.remaining.__doc__)
+
+
 def test_a_refusal_when_nothing_is_left_says_so() -> None:
     budget = Budget(epsilon=1.0)
     budget.charge(events.Laplace(1))

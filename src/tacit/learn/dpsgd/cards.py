@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tacit.accounting import meaning
 from tacit.attack import Finding
+from tacit.learn.counted_delta import card_sentence
 from tacit.learn.dpsgd.checkpoints import TrainingProgress, TrainingSettings
 from tacit.learn.dpsgd.schedule import AdaptiveClip
 from tacit.mechanisms.randomness import SIMULATED
@@ -40,6 +41,8 @@ def card_of(settings: TrainingSettings, progress: TrainingProgress, audit: str |
         "Public are the number of units, the rate, all arguments and the weights of every step; what the training "
         "loop itself shows of rows, losses or norms is not covered.",
     ]
+    if told := card_sentence(schedule.delta, settings.stated_delta):
+        sentences.insert(3, told.strip())
     if schedule.bands > 1:
         sentences.insert(2, f"The noise of a step is cancelled in part by that of the next {schedule.bands - 1} steps.")
     if progress.is_stopped:

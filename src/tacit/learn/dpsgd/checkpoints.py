@@ -56,6 +56,8 @@ class TrainingSettings:
     epsilon: float
     delta: float
     rho: float
+    stated_delta: float
+    """What the caller stated; the schedule has the delta at which the budget counts the training."""
     clipping: str
     physical_batch_size: int | None
     views: int

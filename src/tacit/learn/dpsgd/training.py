@@ -35,7 +35,7 @@ from typing import Any, Final, cast
 import torch
 from torch import nn
 
-from tacit.learn.counted_delta import counted_delta
+from tacit.learn.counted_delta import HIGHER_EPSILON, MORE_NOISE, counted_delta, warn_if_less
 from tacit.learn.dpsgd.canaries import CANARIES
 from tacit.learn.dpsgd.checkpoints import (
     StateAnchor,
@@ -160,8 +160,9 @@ def make_private(
     size = _Size.of(parts, batch_size, epochs, steps)
 
     def charge() -> dict[str, Any]:
-        schedule = _schedule(parts, stated, size, budget, epsilon, noise_multiplier, delta, clip, bands)
-        return _charged(parts, schedule, stated, budget, place, purpose).to_dict()
+        at = float(inside_unit_interval("delta", delta))
+        schedule = _schedule(parts, stated, size, budget, epsilon, noise_multiplier, at, clip, bands)
+        return _charged(parts, schedule, stated | {"stated_delta": at}, budget, place, purpose).to_dict()
 
     with _leaving(model):
         clipper = PerSampleClipper(model, clipping, rows_apart=stated["rows_apart"])
@@ -217,7 +218,8 @@ def preview_private(
     size = _Size.of(parts, batch_size, epochs, steps)
     with _leaving(model, also_on_success=True):
         PerSampleClipper(model, clipping, rows_apart=stated["rows_apart"]).close()
-    schedule = _schedule(parts, stated, size, budget, epsilon, noise_multiplier, delta, clip, bands)
+    at = float(inside_unit_interval("delta", delta))
+    schedule = _schedule(parts, stated, size, budget, epsilon, noise_multiplier, at, clip, bands)
     quote = preview_steps(_Plan(schedule), budget)
     return TrainingPreview(**quote.facts, noise_multiplier=min(one for one, _ in schedule.noise), steps=schedule.steps)
 
@@ -244,7 +246,7 @@ def _schedule(
     budget: Any,
     epsilon: Any,
     noise_multiplier: Any,
-    delta: Any,
+    delta: float,
     clip: Any,
     bands: Any,
 ) -> Schedule:
@@ -258,12 +260,13 @@ def _schedule(
         epsilon=epsilon,
         noise_multiplier=noise_multiplier,
         clip=clip,
-        delta=counted_delta(budget, float(inside_unit_interval("delta", delta))),
+        delta=counted_delta(budget, delta),
         slack=BulkGaussian(exact=stated["exact_noise"]).failure(numbers * count),
         steps_per_pass=None if parts.loader is None else len(parts.loader),
         bands=bands,
     )
     require_order(parts.loader, schedule)
+    warn_if_less(schedule.delta, delta, HIGHER_EPSILON if epsilon is None else MORE_NOISE)
     return schedule
 
 

@@ -19,7 +19,6 @@ import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple, Self, Unpack
 
 import numpy as np
@@ -28,7 +27,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.accounting.conversions import Cost
-from tacit.learn.counted_delta import counted_delta
+from tacit.learn.counted_delta import (
+    budget_delta,
+    card_sentence,
+    charged_deltas,
+    counted_delta,
+    counted_line,
+    default_delta,
+    delta_of,
+    warn_if_less,
+)
 from tacit.learn.estimators.documents import FORMAT, encode, encode_features
 from tacit.learn.estimators.frames import BoundedRows, WrongFeatures, columns_of, names_in, one_column
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, plan_of
@@ -41,8 +49,7 @@ from tacit.learn.estimators.parameters import (
     in_words,
 )
 from tacit.ledger import Budget
-from tacit.ledger.accounts import DELTA_SHARE, SLICES
-from tacit.measuring.allocation import Allocation
+from tacit.measuring.allocation import Allocation, BudgetTerms
 from tacit.privacy.bounds import Bounds
 from tacit.privacy.errors import (
     EmptyInput,
@@ -52,7 +59,7 @@ from tacit.privacy.errors import (
     OutOfRange,
     WrongType,
 )
-from tacit.privacy.numbers import failure_probability, rounded_up
+from tacit.privacy.numbers import failure_probability
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
 from tacit.stats.array_sums import ArrayColumn, name_of
@@ -83,8 +90,8 @@ class MissingTarget(NotFinite, ValueError):
     """y has missing values; also a ValueError, as scikit-learn's contract asks."""
 
 
-STATED_SLICES_MAX: Final = SLICES // 8
-"""The most slices of delta (`ledger.accounts`) that a training on a registered table takes."""
+REPEATED_MAX: Final = 64
+"""How many deltas that were charged before are tried, to find a training that was released already."""
 
 
 class ModelColumns(NamedTuple):
@@ -95,13 +102,9 @@ class ModelColumns(NamedTuple):
 
 
 class FitInputs(StatisticInputs):
-    """The inputs of a fit, which may take a stated delta of its budget.
+    """The inputs of a fit, which takes `delta` of its budget, or none (0)."""
 
-    Of a registered table's it takes an eighth of the part for events that state one, at most: a training that took more
-    than there is would leave the sum of epsilons for good, and all later pure epsilons would be charged as rhos.
-    """
-
-    def __init__(self, columns: Mapping[str, Any], *given: Any, delta: float | None) -> None:
+    def __init__(self, columns: Mapping[str, Any], *given: Any, delta: float) -> None:
         self._delta = delta
         self._transformed = {name: one.bounds for name, one in columns.items() if isinstance(one, BoundedRows)}
         super().__init__(columns, *given)
@@ -119,11 +122,7 @@ class FitInputs(StatisticInputs):
     @property
     def allocation(self) -> Allocation:
         """What the estimator may spend: all, less the share that learns its bounds."""
-        found = super().allocation
-        if self._delta is None:
-            return found
-        most = found.delta * STATED_SLICES_MAX if self.is_registered else self._delta
-        return replace(found, delta=min(self._delta, most or self._delta))
+        return replace(super().allocation, delta=self._delta)
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
@@ -178,10 +177,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             columns[target] = self._checked_target(one_column(y), length)
             if (kind := self._kind_of_target) is not None:
                 options["kind"][target] = kind
-        delta = self._stated_delta
-        if delta is not None and isinstance(self.budget, Budget):
-            delta = counted_delta(self.budget, delta)
-        return self._prepare(columns, target, options, delta)
+        budget = options["budget"]
+        delta = self._counted_delta(budget, budget) if isinstance(budget, Budget) else None
+        return self._with_warning(self._prepare(columns, target, options, delta))
 
     def fit_table(
         self,
@@ -216,7 +214,44 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             raise InvalidInput("each column is a feature once, and the target is none of them", name="features")
         if target is not None:
             columns[target] = table[target]
-        return self._prepare(columns, target, dict(options), self._stated_delta)
+        return self._with_warning(self._prepare_again_or_new(table, columns, target, dict(options)))
+
+    def _prepare_again_or_new(
+        self, table: RegisteredTable, columns: Mapping[str, Any], target: str | None, options: dict[str, Any]
+    ) -> PreparedStatistic:
+        """Return the planned fit: as it was released before, at a delta that is no longer left, or a new one.
+
+        So that repeating a training costs nothing, although it left less for the next one.
+        """
+        if options.get("rho") is not None:
+            return self._prepare(columns, target, options, None)
+        budget, payer = table.budget, table.payer(options.get("analyst"))
+        left, most = payer.stated_delta_left(), self._delta_at_most(budget)
+        if most and left < 2 * most and payer.cap.delta:
+            for delta in charged_deltas(budget.events, left / 2, most)[:REPEATED_MAX]:
+                prepared = self._prepare(columns, target, options, delta)
+                if prepared.is_released:
+                    return prepared
+        return self._prepare(columns, target, options, self._counted_delta(budget, payer))
+
+    def _delta_at_most(self, budget: Budget) -> float | None:
+        """Return the delta that a fit takes where enough is left: what is stated, or a slice; None for none."""
+        return BudgetTerms.of(budget.cap).delta if self._stated_delta is None else self._stated_delta
+
+    def _counted_delta(self, budget: Budget, payer: Budget) -> float | None:
+        """Return the delta that a fit takes; None for none. A slice is one of the delta of `budget`."""
+        stated, most = self._stated_delta, self._delta_at_most(budget)
+        if stated is not None:
+            return counted_delta(payer, stated)
+        return None if most is None else default_delta(payer, most)
+
+    def _with_warning(self, prepared: PreparedStatistic) -> PreparedStatistic:
+        """Return a planned fit; warn if it is counted at a smaller delta than was stated."""
+        if self._stated_delta is None:
+            return prepared
+        counted = delta_of(prepared.plan.event)
+        warn_if_less(counted, self._stated_delta)
+        return replace(prepared, counted=counted_line(counted, self._stated_delta))
 
     def fit_prepared(self, prepared: PreparedStatistic, features: Sequence[str]) -> Self:
         """Charge a fit that `prepare_table` planned with these features, and return the fitted model."""
@@ -234,7 +269,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         kinds = {name: kind_of_bounds(self._stated_bounds(name)) for name in names.features}
 
         def answer() -> Answer:
-            inputs = FitInputs(columns, CommonOptions(**options), kinds, delta=delta)  # type: ignore[typeddict-item]
+            inputs = FitInputs(columns, CommonOptions(**options), kinds, delta=delta or 0.0)  # type: ignore[typeddict-item]
             return inputs.answer(lambda given: self._plan(given, names).counted(given.allocation))
 
         return prepare(answer)
@@ -258,15 +293,16 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _own_budget(self) -> Budget:
         """Return a budget that holds one fit and no more: a fit takes a share of the delta of a budget."""
-        delta = Fraction(self._stated_delta or 0) / DELTA_SHARE
+        delta = budget_delta(self._stated_delta or 0.0)
         if delta >= 1:
-            raise OutOfRange(f"delta must be below {float(DELTA_SHARE):g}", name="delta", value=self.delta)
-        return Budget(self._required_epsilon(), rounded_up(delta))
+            raise OutOfRange("delta must be below 0.05", name="delta", value=self.delta)
+        return Budget(self._required_epsilon(), delta)
 
     def _take_prepared(self, prepared: PreparedStatistic, names: Sequence[str] | None, *, is_alone: bool) -> Self:
         """Release a planned fit and set the fitted attributes; `is_alone` if no shared budget pays for it."""
         self.answer_ = answer = prepared.release()
-        self.cost_, self.card_ = answer.cost, answer.card + (ALONE if is_alone else "")
+        told = card_sentence(delta_of(answer.plan.event), self._stated_delta)
+        self.cost_, self.card_ = answer.cost, answer.card + told + (ALONE if is_alone else "")
         self._set_fitted(plan_of(answer.plan).features, answer.value, names)
         return self
 

@@ -183,6 +183,11 @@ class KBinsDiscretizer(TransformerMixin, PrivateEstimator):  # type: ignore[misc
         self.strategy = strategy
         self.encode = encode
 
+    @property
+    def _stated_delta(self) -> float | None:
+        """The stated delta; bins of equal width take none."""
+        return None if self.strategy == "uniform" else super()._stated_delta
+
     def _plan(self, inputs: StatisticInputs, columns: ModelColumns) -> ModelPlan:
         features = self._features(inputs, columns, SQUARE_STEPS)
         require_numbers(features)

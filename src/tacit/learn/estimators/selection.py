@@ -279,6 +279,10 @@ class PrivateSearch(PrivateEstimator):
     def _checked_target(self, y: Any, length: int) -> Any:
         return self._searched._checked_target(y, length)
 
+    def _delta_at_most(self, budget: Budget) -> float | None:
+        """Return the stated delta; runs of a search that states none have Laplace noise."""
+        return self._stated_delta
+
     def _prepare(
         self, columns: Mapping[str, Any], target: str | None, options: dict[str, Any], delta: float | None
     ) -> PreparedStatistic:

@@ -6,6 +6,7 @@
     sanitised_epsilon.py   the sanitised data-dependent epsilon: the only data-dependent figure that is released
     teachers.py            training on disjoint parts, in parallel and resumable
     isolation.py           teachers that run in one process do not reach each other through generators or warnings
+    answers.py             the release plan of the answers to all queries
     student.py             `PATE`, and `PrivatePrediction`, which answers queries without a student
 
 Neighbours, for all of it: one unit is added, removed or replaced. Every unit is in the part of one teacher, drawn

@@ -18,13 +18,11 @@ error: a teacher without rows votes for the first class. Data-dependent costs le
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, Self, SupportsIndex
+from typing import Any, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,102 +31,18 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import pipeline
-from tacit.learn.counted_delta import counted_delta
+from tacit.learn.counted_delta import HIGHER_EPSILON, card_sentence, counted_delta, warn_if_less
 from tacit.learn.pate import teachers as ensemble
-from tacit.learn.pate.aggregators import Aggregator, ConfidentGNMax, GNMax, InteractiveGNMax
-from tacit.learn.pate.sanitised_epsilon import SanitisedEpsilon, SanitisedReport
+from tacit.learn.pate.aggregators import Aggregator, ConfidentGNMax, InteractiveGNMax
+from tacit.learn.pate.answers import UNLABELLED, PateAnswers, PatePlan, ask
+from tacit.learn.pate.sanitised_epsilon import SanitisedReport
 from tacit.ledger import Budget
 from tacit.mechanisms.randomness import SIMULATED, SYSTEM, RandomSource
-from tacit.pipeline import ReleaseOptions, StepAnchor, UnstoredPlan
+from tacit.pipeline import ReleaseOptions, StepAnchor
 from tacit.pipeline.steps import start_digest, step_digest
 from tacit.privacy.arguments import instance
-from tacit.privacy.errors import EmptyInput, Exhausted, InvalidInput, NotFinite, OutOfRange, WrongType
-from tacit.privacy.events import Converted, Event
+from tacit.privacy.errors import Exhausted, InvalidInput, NotFinite, OutOfRange, WrongType
 from tacit.privacy.numbers import failure_probability, inside_unit_interval, whole
-
-UNLABELLED = -1
-"""The label of public rows without an answer, as in `sklearn.semi_supervised`."""
-
-
-class PateAnswers(NamedTuple):
-    """What leaves: a label or UNLABELLED for each query, which of them teachers gave, and the sanitised epsilon."""
-
-    labels: NDArray[np.int64]
-    given: NDArray[np.bool_]
-    report: SanitisedEpsilon | None
-
-
-@dataclass(frozen=True)
-class PatePlan(UnstoredPlan[PateAnswers]):
-    """The release plan of the answers to all queries (`pipeline.ReleasePlan`)."""
-
-    aggregator: Aggregator
-    classes: int
-    queries: int
-    answers: int
-    delta: float | None
-    report: SanitisedReport | None = None
-    votes: NDArray[np.int64] | None = None
-    probabilities: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None
-    """The student's predictions for all queries after training on the labels so far; for InteractiveGNMax."""
-    rounds: int = 1
-
-    @property
-    def event(self) -> Event:
-        """All tests and the greatest number of labels, counted at `delta`, with the report."""
-        plan = self.aggregator.plan(self.queries, self.answers)
-        if self.report is not None and self.delta is not None:
-            return self.report.event(plan, self.delta)
-        return plan if self.delta is None else Converted(plan, self.delta)
-
-    @property
-    def digest(self) -> str:
-        """The parameters of the release."""
-        parameters = (self.aggregator, self.classes, self.queries, self.answers, self.delta, self.report)
-        return hashlib.sha256(repr(parameters).encode()).hexdigest()
-
-    @property
-    def label(self) -> str:
-        """The aggregator and the number of queries."""
-        return f"PATE: {self.queries} queries by {type(self.aggregator).__name__}"
-
-    def check(self) -> None:
-        """Raise unless the report is defined for the aggregator."""
-        if self.report is not None:
-            if self.delta is None:
-                raise InvalidInput("a report needs a delta", name="delta")
-            self.report.check(self.aggregator, self.classes)
-
-    def run(self, options: ReleaseOptions) -> PateAnswers:
-        """Ask one query after another until `answers` are answered."""
-        if self.votes is None:
-            raise EmptyInput("there are no votes to answer with", name="votes")
-        labels = np.full(self.queries, UNLABELLED, dtype=np.int64)
-        given = np.zeros(self.queries, dtype=np.bool_)
-        for chunk in np.array_split(np.arange(self.queries), self.rounds):
-            predicted = None if self.probabilities is None else self.probabilities(labels)
-            for query in chunk.tolist():
-                if int(given.sum()) == self.answers:
-                    break
-                label, given[query] = ask(self.aggregator, self.votes[query], predicted, query, options.source)
-                labels[query] = UNLABELLED if label is None else int(label)
-        report = None
-        if self.report is not None and self.delta is not None and isinstance(self.aggregator, GNMax):
-            charged = self.report.event(self.aggregator.plan(self.queries, self.answers), self.delta).epsilon
-            report = self.report.release(
-                self.aggregator, self.votes, self.delta, charged=charged, source=options.source
-            )
-        return PateAnswers(labels, given, report)
-
-
-def ask(
-    aggregator: Aggregator, votes: Any, predicted: NDArray[Any] | None, query: int, source: RandomSource
-) -> tuple[Any, bool]:
-    """Return the label of one query or None, and whether it came from the teachers."""
-    if isinstance(aggregator, InteractiveGNMax) and predicted is not None:
-        return aggregator.compare(votes, predicted[query], source=source)
-    label = aggregator.release(votes, source=source)
-    return label, label is not None
 
 
 class _Ensemble(BaseEstimator):  # type: ignore[misc]
@@ -151,9 +65,8 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
         if not isinstance(given, Aggregator):
             raise WrongType("aggregator must be one of tacit.learn, such as GNMax(40)", name="aggregator", value=given)
         instance("budget", self.budget, Budget, "a budget: budget=tacit.Budget(3, 1e-5)")
-        delta = None if self.delta is None else float(failure_probability("delta", self.delta))
-        if delta is not None:
-            delta = counted_delta(self.budget, delta)
+        stated = self._stated_delta
+        delta = None if stated is None else counted_delta(self.budget, stated)
         queries = whole("queries", self.queries)
         answers = queries if self.answers is None else whole("answers", self.answers)
         if self.aggregator.test_event is None and answers != queries:
@@ -172,7 +85,12 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
             instance("report", report, SanitisedReport, "a tacit.learn.SanitisedReport")
         plan = PatePlan(self.aggregator, len(self._classes()), queries, answers, delta, report)
         plan.check()
+        warn_if_less(delta, stated, HIGHER_EPSILON)
         return plan
+
+    @property
+    def _stated_delta(self) -> float | None:
+        return None if self.delta is None else float(failure_probability("delta", self.delta))
 
     def _classes(self) -> NDArray[Any]:
         try:
@@ -209,7 +127,7 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
         words = (
             f"{self.teachers} teachers on disjoint parts of the data, which {answered} by {plan.aggregator}. Protects "
             f"one unit, whose rows are all in the part of one teacher. It cost "
-            f"{self.cost_.in_words(plan.event.relation)}."
+            f"{self.cost_.in_words(plan.event.relation)}.{card_sentence(plan.delta, self._stated_delta)}"
         )
         return words + (f" {SIMULATED}" if self._source.simulated else "")
 
