@@ -28,6 +28,7 @@ from tacit.learn import (
     PrivatePrediction,
     SanitisedReport,
 )
+from tacit.learn.pate import answers
 from tacit.learn.pate import student as module
 from tacit.learn.pate.sanitised_epsilon import SanitisedEpsilon
 from tacit.mechanisms.simulation import SeededSource
@@ -91,8 +92,8 @@ def test_no_label_leaves_before_the_charge(monkeypatch: pytest.MonkeyPatch) -> N
         seen.append(budget.spent().epsilon)
         return ask(*arguments)
 
-    ask = module.ask
-    monkeypatch.setattr(module, "ask", watched)
+    ask = answers.ask
+    monkeypatch.setattr(answers, "ask", watched)
     pate(budget).fit(X, Y, public=PUBLIC)
     assert len(seen) > 0
     assert min(seen) > 0
