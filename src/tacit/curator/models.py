@@ -38,6 +38,7 @@ from tacit.privacy.errors import (
     WrongType,
 )
 from tacit.privacy.extras import import_extra
+from tacit.privacy.numbers import agreed
 from tacit.privacy.tables import Kind
 from tacit.privacy.texts import did_you_mean
 from tacit.stats.preparation import CommonOptions
@@ -288,8 +289,6 @@ class PreparedTraining:
     ) -> Self:
         """Plan the training of a copy of an estimator."""
         given = instance("estimator", estimator, _estimators().PrivateEstimator, "an estimator of tacit.learn")
-        from tacit.learn.estimators.base import agreed  # imports the extra
-
         if isinstance(features, str):
             raise WrongType("features is a list of columns of the table", name="features", value=features)
         names = tuple(instances("features", features, str, "a list of columns of the table"))

@@ -44,7 +44,7 @@ from tacit.privacy.errors import (
     OutOfRange,
     WrongType,
 )
-from tacit.privacy.numbers import failure_probability, rounded_up
+from tacit.privacy.numbers import agreed, failure_probability, rounded_up
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
 from tacit.stats.array_sums import ArrayColumn, name_of
@@ -236,7 +236,12 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Return options with what the fit costs, which they or the estimator state."""
         if options.get("rho") is None:
             return {**options, "epsilon": self._required_epsilon(options.get("epsilon"))}
-        agreed("rho", None if self.epsilon is None else f"of epsilon {self.epsilon}", options["rho"])
+        for name in ("epsilon", "delta"):
+            if (own := getattr(self, name)) is not None:
+                raise InvalidInput(
+                    f"the estimator has {name} {own} and its training rho {options['rho']}; state one of them",
+                    name=name,
+                )
         return options
 
     def _required_epsilon(self, stated: Any = None) -> Any:
@@ -429,15 +434,6 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         """Return the most likely class of each row; values beyond bounds are clamped, as in the training."""
         shares = self.predict_proba(X)
         return np.asarray(self.classes_[np.argmax(shares, axis=1)])
-
-
-def agreed(name: str, own: Any, stated: Any) -> Any:
-    """Return a cost that an estimator or a training of it states; raise InvalidInput where both do and differ."""
-    if own is not None and stated is not None and own != stated:
-        raise InvalidInput(
-            f"the estimator has {name} {own} and its training {name} {stated}; state one of them", name=name
-        )
-    return own if stated is None else stated
 
 
 def _refuse_inside_a_search() -> None:
