@@ -4,8 +4,8 @@ A model is a release: what its training measured is charged once and stored in t
 the same rows costs nothing again. Beside that the model is kept in `models/ID.json`, a JSON document (no pickle) that
 only its owner can read; it predicts after the table was removed.
 
-The id of a model is a digest of what was released and of the analyst who trained it. It depends on rows through
-released numbers alone, and parameters that release the same numbers have the same id.
+The id of a model is a digest of what was released, of the parameters of the estimator, which decide what it says of a
+row, and of the analyst who trained it. It depends on rows through released numbers alone.
 """
 
 from __future__ import annotations
@@ -336,9 +336,10 @@ class PreparedTraining:
 
 
 def _digest(table: str, analyst: str | None, document: Mapping[str, Any]) -> str:
-    """Return the id of a model: equal for the same released numbers, whatever the training cost this time."""
+    """Return the id of a model: equal for the same estimator and released numbers, whatever the training cost now."""
     fitted = {name: one for name, one in document["fitted"].items() if name != "card_"}
-    told = [table.lower(), analyst, document["estimator"], document["features"], fitted]
+    stated = {name: one for name, one in document["parameters"].items() if name not in NOT_STATED}
+    told = [table.lower(), analyst, document["estimator"], stated, document["features"], fitted]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:ID_LENGTH]
 
 

@@ -137,7 +137,27 @@ def test_the_same_training_again_costs_nothing_and_is_the_same_model(curator: ta
     assert (again.coef_ == first.coef_).all()
     assert [one.cost.epsilon for one in curator.models.all()] == [first.cost.epsilon]
     stated = LinearRegression(bounds={"age": (0, 90)})  # what is registered, in other words
-    assert curator.train("visits", stated, COLUMNS, "costs", 1.0).model_id == first.model_id
+    same = curator.train("visits", stated, COLUMNS, "costs", 1.0)
+    assert (same.cost.epsilon, same.coef_.tolist()) == (0, first.coef_.tolist())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (StandardScaler(), StandardScaler(with_mean=False)),
+        (StandardScaler(), StandardScaler(with_std=False)),
+        (KBinsDiscretizer(3), KBinsDiscretizer(3, encode="ordinal")),
+    ],
+)
+def test_a_model_that_says_something_else_of_the_same_release_is_another(
+    curator: tacit.Curator, one: Any, other: Any
+) -> None:
+    first, second = (curator.train("visits", each, ["age"], epsilon=1.0) for each in (one, other))
+    assert second.cost.epsilon == 0
+    assert first.model_id != second.model_id
+    for fitted in (first, second):
+        kept = curator.models.get(fitted.model_id).predict({"age": [20, 70]})
+        assert kept.values == fitted.transform({"age": [20, 70]}).tolist()
 
 
 def test_an_analyst_has_models_of_their_own_and_pays_within_the_cap(curator: tacit.Curator) -> None:
