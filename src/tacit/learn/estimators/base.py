@@ -56,11 +56,8 @@ from tacit.stats.stated_kinds import LEARN, kind_of_bounds, kind_of_keys
 TARGET: Final = "target"
 """The name of y where it has none of its own."""
 
-MANY_FITS: Final = tuple(
-    f"sklearn.{name}"
-    for name in ("calibration", "ensemble", "feature_selection", "model_selection", "multiclass", "multioutput")
-)
-"""Modules of scikit-learn that fit copies of an estimator on the same rows."""
+ONE_FIT: Final = ("base", "compose", "pipeline", "utils")
+"""Modules of scikit-learn that fit an estimator once, or not at all; others may fit copies of it on the same rows."""
 
 NOT_WRITTEN: Final = ("answer_", "cost_", "features_")
 """Fitted attributes that a document holds in other forms, or not at all."""
@@ -437,17 +434,26 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
 
 
 def _refuse_inside_a_search() -> None:
-    """Raise InvalidInput if the caller is a part of scikit-learn that fits several copies of an estimator."""
-    frame = sys._getframe(1)
+    """Raise InvalidInput if the caller is, or may be, a part of scikit-learn that fits several copies of an estimator.
+
+    A job in another thread or process does not show what started it, and may be one of many.
+    """
+    frame, started, running = sys._getframe(1), 0, 0
     while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith(MANY_FITS):
-            raise InvalidInput(
-                "each fit of a search, a cross-validation or an ensemble would have a budget of its own, and nothing "
-                "would add them up; give the estimator budget=, from which every fit is paid, or use "
-                "tacit.learn.PrivateSearch",
-                name="budget",
-            )
+        package, _, module = str(frame.f_globals.get("__name__")).partition(".")
+        if package == "sklearn":
+            started += frame.f_code.co_qualname == "Parallel.__call__"
+            running += frame.f_code.co_qualname == "_FuncWrapper.__call__"
+            if module.partition(".")[0] not in ONE_FIT:
+                break
         frame = frame.f_back  # type: ignore[assignment]
+    if frame is not None or running > started:
+        raise InvalidInput(
+            "each fit of a search, a cross-validation or an ensemble would have a budget of its own, and nothing "
+            "would add them up; give the estimator budget=, from which every fit is paid, or use "
+            "tacit.learn.PrivateSearch",
+            name="budget",
+        )
 
 
 def _listed_values(classes: Any) -> list[Any]:
