@@ -300,6 +300,8 @@ class PreparedTraining:
             made.set_params(**{name: agreed(name, getattr(given, name), stated)})
         others = {name: one for name, one in options.items() if one is not None and name != "delta"}
         prepared = made.prepare_table(table, names, target, **CommonOptions(**others))  # type: ignore[typeddict-item]
+        for one in getattr(prepared.plan, "models", (made,)):  # of a search, of which any may be the best
+            one.encoded_parameters()  # the model has to be written after the charge
         return cls(made, table, names, target, options.get("analyst"), prepared, store)
 
     def preview(self) -> StatisticPreview:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from tacit.learn import (
     KBinsDiscretizer,
     LinearRegression,
     LogisticRegression,
+    PrivateSearch,
     StandardScaler,
 )
 from tacit.privacy.errors import (
@@ -186,6 +189,54 @@ def test_a_training_whose_model_could_not_be_written_costs_nothing_when_repeated
     again = train(curator)
     assert (again.cost.epsilon, spent(curator)) == (0, before)
     assert curator.models.get(again.model_id).predict(ROWS).values == again.predict(ROWS).tolist()
+
+
+NOT_WRITTEN: list[tuple[Any, list[str], str | None]] = [
+    (GaussianNB(classes={"F", "M"}), ["age"], "sex"),
+    (GaussianNB(classes=frozenset("FM")), ["age"], "sex"),
+    (GaussianNB(classes={"F": 1, "M": 2}.keys()), ["age"], "sex"),
+    (GaussianNB(classes=(one for one in "FM")), ["age"], "sex"),
+    (GaussianNB(categories={"sex": {"F", "M"}}), ["sex"], "ill"),
+    (GaussianNB(categories={"sex": iter("FM")}), ["sex"], "ill"),
+    (LinearRegression(fit_intercept=object()), ["age"], "costs"),
+    (LinearRegression(bounds={"age": [object(), 90]}), ["age"], "costs"),
+    (StandardScaler(with_mean=1j), ["age"], None),
+    (PrivateSearch(LinearRegression(), {"fit_intercept": [True, object()]}, mean_runs=1), ["age"], "costs"),
+]
+WRITTEN: list[tuple[Any, list[str], str | None]] = [
+    (GaussianNB(epsilon=Decimal("0.5")), ["age"], "sex"),
+    (LinearRegression(epsilon=Fraction(1, 2)), ["age"], "costs"),
+    (GaussianNB(alpha=Decimal(1)), ["age"], "sex"),
+    (GaussianNB(classes=pd.Series(["F", "M"])), ["age"], "sex"),
+    (GaussianNB(classes=pd.Index(["F", "M"])), ["age"], "sex"),
+    (GaussianNB(classes=np.array(["F", "M"])), ["age"], "sex"),
+    (GaussianNB(classes=tacit.Categories(["F", "M"])), ["age"], "sex"),
+    (HistGradientBoostingClassifier(learning_rate=Fraction(1, 3), max_iter=2), ["age"], "sex"),
+    (PrivateSearch(GaussianNB(), {"alpha": [Decimal(1), 2.0]}, mean_runs=1), ["age"], "sex"),
+    *(
+        (kind(bounds={"age": (Decimal(0), Decimal(90))}), ["age"], target)
+        for kind, target in ((LinearRegression, "costs"), (StandardScaler, None), (GaussianNB, "sex"))
+    ),
+]
+
+
+@pytest.mark.parametrize(("estimator", "features", "target"), NOT_WRITTEN + WRITTEN)
+def test_a_training_whose_model_cannot_be_written_charges_nothing(
+    curator: tacit.Curator, estimator: Any, features: list[str], target: str | None
+) -> None:
+    try:
+        fitted = curator.train("visits", estimator, features, target, 0.5 if estimator.epsilon is None else None)
+    except InvalidInput:
+        assert spent(curator) == 0
+        assert curator.models.all() == []
+        assert (estimator, features, target) in NOT_WRITTEN
+    else:
+        assert (estimator, features, target) in WRITTEN
+        (kept,) = curator.models.all()
+        rows = {"age": [20, 60]}
+        assert (
+            kept.predict(rows).values == getattr(fitted, "predict", getattr(fitted, "transform", None))(rows).tolist()
+        )
 
 
 def test_a_folder_that_cannot_hold_models_is_noticed_before_the_charge(

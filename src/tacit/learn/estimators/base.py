@@ -20,6 +20,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from types import FrameType
 from typing import Any, ClassVar, Final, NamedTuple, Self, Unpack
 
 import numpy as np
@@ -274,18 +275,28 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         for name, found in value.items():
             setattr(self, name, found)
 
+    def encoded_parameters(self) -> dict[str, Any]:
+        """Return the parameters but the budget as JSON, or raise WrongType for one that a document cannot hold."""
+        found = {}
+        for name, one in self.get_params(deep=False).items():
+            if name != "budget":
+                try:
+                    found[name] = encode(one)
+                except WrongType as error:
+                    raise WrongType(f"{name}: {error.message}", name=name, value=one) from None
+        return found
+
     def to_document(self) -> dict[str, Any]:
         """Return the fitted model as a document for `json.dump`, from which `from_document` makes it again.
 
         It holds what was released and public facts: the budget is left out, and no row is in it.
         """
         check_is_fitted(self)
-        parameters = {name: encode(one) for name, one in self.get_params(deep=False).items() if name != "budget"}
         names = [name for name in vars(self) if name.endswith("_") and name not in NOT_WRITTEN]
         return {
             "format": FORMAT,
             "estimator": type(self).__name__,
-            "parameters": parameters,
+            "parameters": self.encoded_parameters(),
             "features": encode_features(self.features_),
             "fitted": {name: encode(getattr(self, name)) for name in names},
             "cost": encode({"epsilon": self.cost_.epsilon, "delta": self.cost_.delta, "rho": self.cost_.rho}),
@@ -438,7 +449,8 @@ def _refuse_inside_a_search() -> None:
 
     A job in another thread or process does not show what started it, and may be one of many.
     """
-    frame, started, running = sys._getframe(1), 0, 0
+    frame: FrameType | None = sys._getframe(1)
+    started = running = 0
     while frame is not None:
         package, _, module = str(frame.f_globals.get("__name__")).partition(".")
         if package == "sklearn":
@@ -446,7 +458,7 @@ def _refuse_inside_a_search() -> None:
             running += frame.f_code.co_qualname == "_FuncWrapper.__call__"
             if module.partition(".")[0] not in ONE_FIT:
                 break
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     if frame is not None or running > started:
         raise InvalidInput(
             "each fit of a search, a cross-validation or an ensemble would have a budget of its own, and nothing "

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import date, datetime
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from tacit.learn.estimators.model_plan import Features
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, WrongType
 from tacit.privacy.tables import Kind
+from tacit.stats.column_reader import MODULES
 from tacit.stats.rows import ColumnSteps, Cut
 
 FORMAT: Final = "tacit estimator 1"
@@ -34,7 +36,7 @@ def encode(value: Any) -> Any:
             return value
         case np.generic():
             return encode(value.item())
-        case float() | Fraction():
+        case float() | Fraction() | Decimal():
             number = float(value)
             return number if math.isfinite(number) else {"number": str(number)}
         case datetime():
@@ -51,7 +53,13 @@ def encode(value: Any) -> Any:
             return {"mapping": [[encode(key), encode(one)] for key, one in value.items()]}
         case list() | tuple() | range():
             return [encode(one) for one in value]
-    raise WrongType(f"a {type(value).__name__} cannot be written into a document", name="document", value=value)
+    if type(value).__module__.partition(".")[0] in MODULES and hasattr(value, "tolist"):  # a column of a frame
+        return encode(value.tolist())
+    raise WrongType(
+        f"a {type(value).__name__} cannot be written into a document; give a number, a text, a list or a mapping",
+        name="document",
+        value=value,
+    )
 
 
 def decode(written: Any) -> Any:
