@@ -78,12 +78,13 @@ def open_curator(folder: Path) -> Iterator[Curator]:
 
 @contextmanager
 def warnings_on_stderr() -> Iterator[None]:
-    """Collect privacy warnings and write them to standard error at the end."""
+    """Collect warnings and write them to standard error at the end; others than of privacy once."""
     import warnings
 
     from tacit.curator import PrivacyWarning
 
     with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("default", UserWarning)
         warnings.simplefilter("always", PrivacyWarning)
         yield
     for warning in found:

@@ -16,9 +16,10 @@ import json
 import math
 import os
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict
@@ -140,6 +141,10 @@ def _column_names(estimator: PrivateEstimator, method: str) -> list[str]:
     return [str(one) for one in estimator.get_feature_names_out()]
 
 
+class UnreadableModelWarning(UserWarning):
+    """A file among the models cannot be read, and is left out."""
+
+
 class ModelStore:
     """The models in a folder."""
 
@@ -148,26 +153,35 @@ class ModelStore:
         self._known: Final[dict[str, KeptModel]] = {}
 
     def all(self) -> list[KeptModel]:
-        """Return the models, oldest first."""
+        """Return the models, oldest first; warn of files that are none, or of another version, and leave them out."""
         found = []
         for path in self._folder.glob("*.json"):
+            if _ID.fullmatch(path.stem) is None:
+                continue
             if (known := self._known.get(path.stem)) is None:
                 try:
                     known = self._known[path.stem] = _read(path)
                 except UnknownName:  # removed in between
+                    continue
+                except (InvalidInput, StorageUnavailable) as error:
+                    warnings.warn(f"{error.message}; it is not listed", UnreadableModelWarning, stacklevel=2)
                     continue
             found.append(replace(known))  # a copy, which alone keeps the document in memory
         return sorted(found, key=lambda one: (one.trained_at, one.id))
 
     def get(self, model: str) -> KeptModel:
         """Return a model by its id, or raise UnknownName."""
+        return _read(self._path(model))
+
+    def _path(self, model: str) -> Path:
+        """Return the file of a model, which may not exist, or raise UnknownName for what is no id."""
         if _ID.fullmatch(str(model)) is None:
             raise no_model(model)
-        return _read(self._folder / f"{model}.json")
+        return self.path(model)
 
     def remove(self, model: str) -> None:
-        """Delete a model; what was charged for it stays charged."""
-        path = self.get(model).path
+        """Delete a model, also one that cannot be read; what was charged for it stays charged."""
+        path = self._path(model)
         try:
             os.unlink(path)
         except FileNotFoundError:
@@ -229,6 +243,8 @@ def no_model(model: object) -> UnknownName:
 def _contents(path: Path) -> Any:
     try:
         return strict_json.loads(path.read_bytes())
+    except InvalidInput as error:
+        raise InvalidInput(f"{path} is not a model of tacit: {error.message}", name="model") from None
     except FileNotFoundError:
         raise no_model(path.stem) from None
     except OSError as error:
@@ -240,15 +256,18 @@ def _read(path: Path) -> KeptModel:
     try:
         if found["format"] != FORMAT:
             raise InvalidInput(f"{path} is a model of another version of tacit", name="model")
+        plain = {name: found[name] for name in _PLAIN if name != "features"}
+        if {type(one) for one in plain.values()} - {str, type(None)} or plain["id"] != path.stem:
+            raise TypeError
         return KeptModel(
-            **{name: found[name] for name in _PLAIN if name != "features"},
-            features=tuple(found["features"]),
+            **plain,
+            features=instances("features", found["features"], str, "a list of names"),
             kinds=tuple(map(Kind, found["kinds"])),
-            trained_at=datetime.fromisoformat(found["trained_at"]),
+            trained_at=datetime.fromisoformat(found["trained_at"]).astimezone(UTC),
             cost=Cost(*(math.inf if one is None else float(one) for one in found["cost"])),
             path=path,
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError, WrongType):
         raise InvalidInput(f"{path} is not a model of tacit", name="model") from None
 
 

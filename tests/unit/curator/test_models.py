@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +17,7 @@ import pytest
 
 import tacit
 from tacit.curator import models
-from tacit.curator.models import ModelStore, estimator_of
+from tacit.curator.models import ModelStore, UnreadableModelWarning, estimator_of
 from tacit.learn import (
     GaussianNB,
     HistGradientBoostingClassifier,
@@ -294,6 +296,48 @@ def test_a_damaged_model_is_one_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "models" / f"{'0' * 24}.json").write_text(text)
     with pytest.raises(InvalidInput):
         ModelStore(tmp_path).get("0" * 24)
+
+
+DAMAGED = [
+    "",
+    "{",
+    "[]",
+    "null",
+    "[" * 100_000,
+    '{"format": "tacit model 1"}',
+    '{"format": "tacit model 0"}',
+    "CUT",
+    '"trained_at": "2026-01-01T00:00:00"',
+    '"trained_at": "0001-01-01T00:00:00+14:00"',
+    '"analyst": 5',
+    '"card": null, "id": "000000000000000000000000"',
+    '"features": 7',
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_one_file_that_cannot_be_read_stops_nobody(curator: tacit.Curator, damage: str) -> None:
+    kept = curator.models.get(train(curator).model_id)
+    other = kept.path.with_name(f"{'1' * 24}.json")
+    good = kept.path.read_text()
+    if damage.startswith('"'):
+        damage = json.dumps(json.loads(good) | {"id": "1" * 24} | json.loads(f"{{{damage}}}"))
+    other.write_text(good[: len(good) // 2] if damage == "CUT" else damage)
+    kept.path.with_name("notes.json").write_text("notes")
+    store = ModelStore(curator.folder)
+    has_warned = '"2026-01-01' not in damage  # a time without a zone can be read
+    with pytest.warns(UnreadableModelWarning, match=other.name) if has_warned else nullcontext() as found:
+        assert kept in store.all()
+    assert len(found or []) == has_warned
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreadableModelWarning)
+        train(curator, analyst="ana")
+    assert store.get(kept.id).predict(ROWS).values
+    store.remove(other.stem)
+    assert not other.exists()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(store.all()) == 2
 
 
 def test_a_model_whose_document_was_changed_makes_no_other_object(curator: tacit.Curator) -> None:

@@ -372,13 +372,19 @@ def export(screen: Screen, folder: Path, server: ServerAddress | None, model: st
 @click.pass_obj
 def remove(screen: Screen, folder: Path, server: ServerAddress | None, model: str, yes: bool) -> None:
     """Delete a model; what was charged for it stays charged."""
+    from tacit.privacy.errors import InvalidInput, UnknownName
+
     with _open(folder, server) as models:
-        found = models.get(model)
         if not yes:
-            question = f"delete the {found.estimator_name} {found.id}"
+            try:
+                question = f"delete the {models.get(model).estimator_name} {model}"
+            except UnknownName:
+                raise
+            except InvalidInput:
+                question = f"delete {model}, which cannot be read"
             confirm(screen, f"{question}?", f"this would {question}", "nothing was changed")
-        models.remove(found.id)
-    show_result(screen, f"removed {found.id}; what was charged stays charged", {"removed": found.id})
+        models.remove(model)
+    show_result(screen, f"removed {model}; what was charged stays charged", {"removed": model})
 
 
 @command.command()
