@@ -286,6 +286,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                     raise WrongType(f"{name}: {error.message}", name=name, value=one) from None
         return found
 
+    @property
+    def numbers_for_a_row(self) -> int:
+        """How many numbers are read for the prediction of one row, about: the fitted ones and the encoded columns."""
+        fitted = [one for name, one in vars(self).items() if name.endswith("_") and name not in NOT_WRITTEN]
+        parts = [part for one in fitted for part in (one if isinstance(one, list) else [one])]
+        return sum(map(np.size, parts)) + sum(self.features_.widths)
+
     def to_document(self) -> dict[str, Any]:
         """Return the fitted model as a document for `json.dump`, from which `from_document` makes it again.
 

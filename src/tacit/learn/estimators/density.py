@@ -34,8 +34,8 @@ GRID_CELLS: Final = 1024
 """The number of cells of a grid, about, where `bins` does not state it."""
 
 GRID_MAX: Final = 65_536
-CHUNK: Final = 1024
-"""Rows whose distances to all cells are in memory at once."""
+CHUNK: Final = 2**20
+"""Distances of rows to cells in a column that are in memory at once, about."""
 
 CLEAR: Final = 2.0
 """Counts below this many standard deviations of their noise are taken as 0."""
@@ -134,8 +134,9 @@ class KernelDensity(DensityMixin, PrivateEstimator):  # type: ignore[misc]
         values = self._clamped(X)
         constant = np.log(self.bandwidth_).sum() + len(self.bandwidth_) / 2 * math.log(2 * math.pi)
         weights, found = np.log(self.weights_), np.empty(len(values))
-        for start in range(0, len(values), CHUNK):
-            here = slice(start, start + CHUNK)
+        rows = max(1, CHUNK // self.centres_.size)
+        for start in range(0, len(values), rows):
+            here = slice(start, start + rows)
             distances = (values[here, None, :] - self.centres_[None]) / self.bandwidth_
             found[here] = np.logaddexp.reduce(weights - 0.5 * np.square(distances).sum(axis=2), axis=1)
         return np.asarray(found - constant)

@@ -190,6 +190,12 @@ class _TreeClassifier(CellClassifier):
     max_depth: Any
 
     @property
+    def numbers_for_a_row(self) -> int:
+        """How many numbers are read for the prediction of one row: a node of each level and a leaf of each tree."""
+        trees, nodes = self.splits_.shape[:2]
+        return int(trees * (nodes.bit_length() + len(self.classes_)) + len(self.features_.columns))
+
+    @property
     def _depth(self) -> int:
         return whole("max_depth", self.max_depth, at_most=DEPTH_MAX)
 
