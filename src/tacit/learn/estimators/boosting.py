@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from tacit.learn.estimators.base import ModelColumns
 from tacit.learn.estimators.exact_gradients import RESIDUAL, UNIT, WEIGHT, WEIGHT_MAX, residuals_of
@@ -167,5 +168,5 @@ class HistGradientBoostingClassifier(CellClassifier):
 
     def predict_proba(self, X: Any) -> Floats:
         """Return P(class | x) for each row and class."""
-        second = 1 / (1 + np.exp(-self.decision_function(X)))
+        second = expit(self.decision_function(X))
         return np.column_stack([1 - second, second])
