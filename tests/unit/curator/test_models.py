@@ -386,6 +386,29 @@ def test_a_cost_that_is_stated_twice_alike_is_charged_once(curator: tacit.Curato
             LinearRegression(epsilon=0.5).fit_table(curator.table("visits"), COLUMNS, "costs", **stated)
 
 
+@pytest.mark.parametrize(
+    ("features", "target"),
+    [(["age", "AGE"], "costs"), (["Age", "age", "sex"], "costs"), (["age", "costs"], "COSTS"), (["SEX"], "sex")],
+)
+def test_names_that_differ_only_in_case_are_one_column(
+    curator: tacit.Curator, features: list[str], target: str
+) -> None:
+    with pytest.raises(InvalidInput, match="each column is a feature once"):
+        curator.train("visits", LinearRegression(), features, target, 1.0)
+    assert spent(curator) == 0
+
+
+@pytest.mark.parametrize("estimator", [GaussianNB(categories=5), PrivateSearch(GaussianNB(categories=["F"]), {})])
+def test_categories_that_are_no_mapping_are_refused_on_tables_as_on_arrays(
+    curator: tacit.Curator, estimator: Any
+) -> None:
+    with pytest.raises(WrongType, match="categories is a mapping"):
+        curator.train("visits", estimator, ["age"], "ill", 1.0)
+    with pytest.raises(WrongType, match="categories is a mapping"):
+        estimator.set_params(epsilon=1.0).fit(pd.DataFrame({"age": [1.0, 2.0]}), [True, False])
+    assert spent(curator) == 0
+
+
 def test_estimators_by_name_take_parameters_of_their_own_alone() -> None:
     made = estimator_of("LinearRegression", {"fit_intercept": False})
     assert (type(made), made.fit_intercept) == (LinearRegression, False)

@@ -199,7 +199,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 raise EmptyInput(f"{name} needs a column that it predicts; state target=", name="target")
             raise InvalidInput(f"{name} predicts no column; leave target= out", name="target", value=target)
         columns: dict[str, Any] = {name: table[name] for name in features}
-        if len(columns) < len(features) or target in columns:
+        stated = [*features, *([] if target is None else [target])]
+        if len({table.table.column(name).name for name in stated}) < len(stated):
             raise InvalidInput("each column is a feature once, and the target is none of them", name="features")
         if target is not None:
             columns[target] = table[target]
@@ -214,6 +215,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> PreparedStatistic:
         """Return the planned fit of columns; `options` may state what it costs where the estimator does not."""
         names = ModelColumns(tuple(name for name in columns if name != target), target)
+        self._require_listed_categories()
         for what in ("bounds", "categories"):
             stated = getattr(self, what)
             for name in stated if isinstance(stated, Mapping) else ():
@@ -344,10 +346,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _stated_bounds_of(self, inputs: StatisticInputs, name: str) -> Any:
         return None if inputs.kind(name) is Kind.BOOLEAN else self._stated_bounds(name)
 
-    def _declared_kinds(self, columns: Mapping[str, Any]) -> dict[str, Kind]:
-        """Return the kinds that lists of categories declare."""
+    def _require_listed_categories(self) -> None:
         if not isinstance(self.categories, Mapping | None):
             raise WrongType("categories is a mapping from names to lists of values", name="categories")
+
+    def _declared_kinds(self, columns: Mapping[str, Any]) -> dict[str, Kind]:
+        """Return the kinds that lists of categories declare."""
+        self._require_listed_categories()
         kinds = {name: kind_of_keys(self._listed(name)) for name in columns}
         return {name: kind for name, kind in kinds.items() if kind is not None}
 
