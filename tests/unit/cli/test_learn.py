@@ -133,6 +133,7 @@ REFUSED = {
     "a budget": (f"{TRAIN} --epsilon 1 --set budget=3", "budget is no parameter"),
     "an unknown parameter": (f"{TRAIN} --epsilon 1 --set color=red", "no parameter 'color'"),
     "what is no JSON": (f"{TRAIN} --epsilon 1 --set bounds=0:120", "must be JSON"),
+    "a parameter twice": (f"{TRAIN} --epsilon 1 --set rows_per_unit=1 --set rows_per_unit=2", "is set twice"),
     "no value": (f"{TRAIN} --epsilon 1 --set bounds", "write COLUMN=VALUE"),
     "no features": (
         "learn train visits --estimator LinearRegression --features , --target sex --epsilon 1",
@@ -163,7 +164,10 @@ WRONG = {
     "an empty file": ("", "has no column sex"),
     "a missing value": ("age,sex\n,F\n", "missing values"),
     "a text for a number": ("age,sex\nold,F\n", "missing values"),
-    "a short line": ("age,sex\n3\n", "missing values"),
+    "a short line": ("age,sex\n3\n", "line 2 of"),
+    "a decimal comma": ("age,sex\n20,F\n20,5,F\n", "has 3 fields, and the header 2"),
+    "a blank line": ("age,sex\n3,F\n\n4,F\n", "missing values"),
+    "a doubled header": ("age,sex,age\n3,F,4\n", "two columns age"),
     "no number": ("age,sex\nnan,F\n", "missing values"),
     "what is no text": ("age,sex\n\x00,\udc80\n", ""),
 }
@@ -180,6 +184,19 @@ def test_rows_that_cannot_be_read_are_one_sentence(clinic: str, new: Path, capsy
     assert "internal error" not in err
 
 
+def test_blank_lines_keep_predictions_beside_their_rows(clinic: str, new: Path, capsys: Capture) -> None:
+    """A feature of one column can be missing, where a category of missing values is listed; lines at the end are none."""
+    listed = '--set categories=\'{"sex": ["F", "M", null]}\''
+    made = found(
+        capsys,
+        f"learn train visits --estimator CategoricalNB --features sex --target ward {listed} --epsilon 1 "
+        f'--set classes=\'["A", "B"]\' --folder {clinic}',
+    )["model"]
+    new.write_text("sex\nF\n\nM\n\n\n", encoding="utf-8")
+    _, out, _ = shown(capsys, f"learn predict {made} {new} --folder {clinic}")
+    assert len(out.splitlines()) == 1 + 3
+
+
 @pytest.mark.parametrize("form", ["csv", "markdown"])
 def test_predictions_are_written_before_the_last_rows_are_read(
     clinic: str, new: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, form: str
@@ -188,7 +205,7 @@ def test_predictions_are_written_before_the_last_rows_are_read(
     whole = shown(capsys, f"learn predict {made} {new} --format {form} --folder {clinic}")[1]
     monkeypatch.setattr("tacit.cli.commands.learn.ROWS_AT_ONCE", 2)
     assert shown(capsys, f"learn predict {made} {new} --format {form} --folder {clinic}")[1] == whole
-    new.write_text(f"{NEW},\n", encoding="utf-8")
+    new.write_text(f"{NEW},,\n", encoding="utf-8")
     code, out, err = shown(capsys, f"learn predict {made} {new} --format {form} --folder {clinic}")
     assert (code, "missing values" in err, len(err.splitlines())) == (2, True, 1)
     assert out == "".join(whole.splitlines(keepends=True)[:-1])

@@ -173,6 +173,8 @@ def _parameters(typed: tuple[str, ...]) -> dict[str, Any]:
 
     found: dict[str, Any] = {}
     for name, text in (pair_of(one, "bounds=learn") for one in typed):
+        if name in found:
+            raise InvalidInput(f"{name} is set twice; set it once", name=name, value=text)
         try:
             found[name] = strict_json.loads(text)
         except InvalidInput:
@@ -430,21 +432,44 @@ def _parts(rows: Path, model: Model) -> Iterator[Mapping[str, list[Any]]]:
 
     try:
         with sys.stdin if str(rows) == "-" else rows.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            header = reader.fieldnames or ()
+            reader = csv.reader(file, strict=True)
+            header = next(reader, [])
+            if doubled := [name for name in model.features if header.count(name) > 1]:
+                raise InvalidInput(f"{rows} has two columns {doubled[0]}; name each once", name=doubled[0])
             if missing := [name for name in model.features if name not in header]:
                 raise InvalidInput(
                     f"{rows} has no column {missing[0]}; the features are {', '.join(model.features)}", name=missing[0]
                 )
-            while part := list(islice(reader, ROWS_AT_ONCE)):
+            places = [header.index(name) for name in model.features]
+            while part := list(islice(_rows(reader, header, rows), ROWS_AT_ONCE)):
                 yield {
-                    name: [_cell(kind, row[name]) for row in part]
-                    for name, kind in zip(model.features, model.kinds, strict=True)
+                    name: [_cell(kind, row[place]) for row in part]
+                    for name, kind, place in zip(model.features, model.kinds, places, strict=True)
                 }
     except FileNotFoundError:
         raise InvalidInput(f"there is no file {rows}", name="rows", value=str(rows)) from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidInput(f"{rows} cannot be read as CSV in UTF-8: {error}", name="rows", value=str(rows)) from None
+
+
+def _rows(reader: Any, header: Sequence[str], file: Path) -> Iterator[list[str]]:
+    """Yield rows with a field for each name of the header, blank lines before others as empty fields; or raise."""
+    from tacit.privacy.errors import InvalidInput
+
+    blank = 0
+    for row in reader:
+        if not row:
+            blank += 1
+            continue
+        if len(row) != len(header):
+            raise InvalidInput(
+                f"line {reader.line_num} of {file} has {len(row)} fields, and the header {len(header)}; quote a field "
+                "that holds a comma",
+                name="rows",
+            )
+        yield from ([""] * len(header) for _ in range(blank))
+        blank = 0
+        yield row
 
 
 def _cell(kind: Kind, text: str | None) -> Any:
