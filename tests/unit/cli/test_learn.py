@@ -185,7 +185,7 @@ def test_rows_that_cannot_be_read_are_one_sentence(clinic: str, new: Path, capsy
 
 
 def test_blank_lines_keep_predictions_beside_their_rows(clinic: str, new: Path, capsys: Capture) -> None:
-    """A feature of one column can be missing, where a category of missing values is listed; lines at the end are none."""
+    """A single feature can be missing where null is listed; blank lines at the end are no rows."""
     listed = '--set categories=\'{"sex": ["F", "M", null]}\''
     made = found(
         capsys,

@@ -288,6 +288,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                     raise WrongType(f"{name}: {error.message}", name=name, value=one) from None
         return found
 
+    def require_shapes(self) -> None:
+        """Raise InvalidInput for fitted arrays that do not belong to the features, beyond what predictions show."""
+
     @property
     def numbers_for_a_row(self) -> int:
         """How many numbers are read for the prediction of one row, about: the fitted ones and the encoded columns."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from tacit.learn.estimators.base import ModelColumns
+from tacit.learn.estimators.documents import require_fitted
 from tacit.learn.estimators.exact_gradients import RESIDUAL, UNIT, WEIGHT, WEIGHT_MAX, residuals_of
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, deviation
 from tacit.learn.estimators.noises import Measurement, RoundNoises, RoundsPlan
@@ -157,6 +158,11 @@ class HistGradientBoostingClassifier(CellClassifier):
             float(positive("learning_rate", self.learning_rate)),
         )
         return AdditiveScores.of(features, target, rounds, rate, inputs)
+
+    def require_shapes(self) -> None:
+        for scores, width in zip(self.term_scores_, self.features_.widths, strict=True):
+            require_fitted("term_scores_", scores, (width,))
+        require_fitted("unlisted_scores_", self.unlisted_scores_, (len(self.features_.columns),))
 
     def decision_function(self, X: Any) -> Floats:
         """Return the logit of the second class for each row."""

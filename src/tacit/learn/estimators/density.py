@@ -19,11 +19,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.learn.estimators.base import ModelColumns, PrivateEstimator
+from tacit.learn.estimators.documents import require_fitted
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, SumsPlan, deviation, require_numbers
 from tacit.learn.estimators.noises import least_noises
 from tacit.measuring.allocation import Allocation
 from tacit.measuring.moments import SQUARE_STEPS
-from tacit.privacy.errors import TooWide
+from tacit.privacy.errors import InvalidInput, TooWide
 from tacit.privacy.numbers import positive, whole
 from tacit.stats.cells import Partition
 from tacit.stats.preparation import StatisticInputs
@@ -128,6 +129,16 @@ class KernelDensity(DensityMixin, PrivateEstimator):  # type: ignore[misc]
         )
         bandwidth = None if self.bandwidth is None else float(positive("bandwidth", self.bandwidth))
         return GridCounts.of(features, grid, inputs.allocation, bandwidth)
+
+    def require_shapes(self) -> None:
+        cells, width = len(self.weights_), len(self.features_.columns)
+        require_fitted("centres_", self.centres_, (cells, width))
+        require_fitted("weights_", self.weights_, (cells,))
+        require_fitted("bandwidth_", self.bandwidth_, (width,))
+        if (self.weights_ < 0).any() or not math.isclose(self.weights_.sum(), 1.0, abs_tol=1e-6):
+            raise InvalidInput("the weights are no shares", name="document")
+        if (self.bandwidth_ <= 0).any():
+            raise InvalidInput("a bandwidth is not above 0", name="document")
 
     def score_samples(self, X: Any) -> Floats:
         """Return the logarithm of the density at each row."""
