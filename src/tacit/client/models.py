@@ -48,6 +48,8 @@ class RemoteModel:
     trained_at: datetime
     cost: Cost
     """What the training was charged; in the answer of `train`, what it was charged now."""
+    price: Cost
+    """What the release costs a budget that it is new to."""
     card: str
     transport: Transport = field(repr=False, compare=False)
     remaining: Mapping[str, Cost] = field(default_factory=dict, compare=False)
@@ -69,6 +71,7 @@ class RemoteModel:
             response.permit,
             response.trained_at,
             (response if training is None else training).cost.cost,
+            response.price.cost,
             response.card,
             transport,
             {} if training is None else costs_of(training.remaining),

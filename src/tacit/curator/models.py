@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypedDict
 from tacit.accounting.conversions import Cost
 from tacit.curator.locked_file import make_private_folder
 from tacit.engines.protocol import Progress
+from tacit.ledger.administration import cost_of
 from tacit.ledger.clock import system_clock, time_of
 from tacit.privacy import strict_json
 from tacit.privacy.arguments import instance, instances, mapping
@@ -92,7 +93,9 @@ class KeptModel:
     """The permit of the training; None if it had been released before."""
     trained_at: datetime
     cost: Cost
-    """What the training was charged."""
+    """What the training was charged: nothing if the same had been released before."""
+    price: Cost
+    """What the release costs a budget that it is new to."""
     card: str
     path: Path
 
@@ -207,13 +210,13 @@ class ModelStore:
 
     def keep(self, model: KeptModel, document: Mapping[str, Any]) -> KeptModel:
         """Write a model, or return the one that was written when the same was released before."""
-        cost = model.cost
         facts = {
             "format": FORMAT,
             **{name: getattr(model, name) for name in _PLAIN},
             "kinds": [kind.value for kind in model.kinds],
             "trained_at": model.trained_at.isoformat(),
-            "cost": [one if math.isfinite(one) else None for one in (cost.epsilon, cost.delta, cost.rho)],
+            "cost": _numbers_of(model.cost),
+            "price": _numbers_of(model.price),
             "document": document,
         }
         try:
@@ -233,6 +236,14 @@ class ModelStore:
 
 
 _PLAIN: Final = ("id", "dataset", "table", "estimator_name", "features", "target", "analyst", "permit", "card")
+
+
+def _numbers_of(cost: Cost) -> list[float | None]:
+    return [one if math.isfinite(one) else None for one in (cost.epsilon, cost.delta, cost.rho)]
+
+
+def _cost_of(numbers: Sequence[float | None]) -> Cost:
+    return Cost(*(math.inf if one is None else float(one) for one in numbers))
 
 
 def no_model(model: object) -> UnknownName:
@@ -264,7 +275,8 @@ def _read(path: Path) -> KeptModel:
             features=instances("features", found["features"], str, "a list of names"),
             kinds=tuple(map(Kind, found["kinds"])),
             trained_at=datetime.fromisoformat(found["trained_at"]).astimezone(UTC),
-            cost=Cost(*(math.inf if one is None else float(one) for one in found["cost"])),
+            cost=_cost_of(found["cost"]),
+            price=_cost_of(found.get("price", found["cost"])),
             path=path,
         )
     except (KeyError, TypeError, ValueError, OverflowError, WrongType):
@@ -347,6 +359,7 @@ class PreparedTraining:
                 permit=None if permit is None else permit.id,
                 trained_at=time_of(system_clock()),
                 cost=fitted.cost,
+                price=cost_of(self.prepared.plan.event, self.table.budget.cap),
                 card=fitted.card,
                 path=self.store.path(name),
             ),

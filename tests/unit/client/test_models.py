@@ -38,6 +38,7 @@ def test_an_estimator_is_trained_alike_here_and_there(place: Place, ana: Client)
     assert remote.predict(pd.DataFrame(ROWS)).values == remote.predict(ROWS).values
     kept = place.curator.models.get(remote.id)
     assert (remote.features, remote.kinds, remote.card) == (kept.features, kept.kinds, kept.card)
+    assert (remote.price, remote.price.epsilon) == (kept.price, pytest.approx(1.0))
 
 
 def test_a_preview_is_what_is_charged_and_a_name_with_parameters_is_an_estimator(place: Place, ana: Client) -> None:

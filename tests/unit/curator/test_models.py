@@ -165,6 +165,21 @@ def test_a_model_that_says_something_else_of_the_same_release_is_another(
         assert kept.values == fitted.transform({"age": [20, 70]}).tolist()
 
 
+def test_a_model_of_a_repeated_training_keeps_the_price_of_its_release(curator: tacit.Curator) -> None:
+    first = curator.models.get(train(curator).model_id)
+    assert first.price == first.cost
+    curator.models.remove(first.id)
+    hers, again = (curator.models.get(train(curator, analyst=who).model_id) for who in ("ana", None))
+    for kept in (hers, again):
+        assert (kept.cost.epsilon, kept.permit, kept.price) == (0, None, first.price)
+    written = json.loads(again.path.read_text())
+    del written["price"]  # as models were written before
+    again.path.write_text(json.dumps(written))
+    assert ModelStore(curator.folder).get(again.id).price == again.cost
+    stated = curator.train("visits", LogisticRegression(max_iter=50), ["age"], "ill", 1.0, delta=1e-9)
+    assert curator.models.get(stated.model_id).price == stated.cost
+
+
 def test_an_analyst_has_models_of_their_own_and_pays_within_the_cap(curator: tacit.Curator) -> None:
     hers = train(curator, analyst="ana")
     assert spent(curator, "ana") == pytest.approx(1.0)

@@ -309,6 +309,7 @@ def model_object(model: KeptModel | RemoteModel) -> dict[str, Any]:
         "permit": model.permit,
         "trained_at": model.trained_at.isoformat(),
         "cost": cost_object(model.cost),
+        "price": cost_object(model.price),
     }
 
 
@@ -340,7 +341,8 @@ def show(screen: Screen, folder: Path, server: ServerAddress | None, model: str)
         return
     facts = [Fact(label, text) for label, text in zip(HEADER, model_row(found), strict=True) if text]
     permit = [] if found.permit is None else [Fact("permit", found.permit)]
-    screen.show_facts([*facts, *permit, Fact("cost", cost_text(found.cost), True), Fact("card", found.card)])
+    price = [] if found.cost == found.price else [Fact("price of the release", cost_text(found.price))]
+    screen.show_facts([*facts, *permit, Fact("cost", cost_text(found.cost), True), *price, Fact("card", found.card)])
 
 
 @command.command()

@@ -196,5 +196,6 @@ def _response(model: KeptModel) -> ModelResponse:
         permit=model.permit,
         trained_at=model.trained_at,
         cost=CostResponse.of(model.cost),
+        price=CostResponse.of(model.price),
         card=model.card,
     )
