@@ -264,12 +264,12 @@ def _contents(path: Path) -> Any:
 
 def _read(path: Path) -> KeptModel:
     found = _contents(path)
+    if isinstance(found, dict) and found.get("format", FORMAT) != FORMAT:
+        raise InvalidInput(f"{path} is a model of another version of tacit", name="model")
     try:
-        if found["format"] != FORMAT:
-            raise InvalidInput(f"{path} is a model of another version of tacit", name="model")
         plain = {name: found[name] for name in _PLAIN if name != "features"}
         if {type(one) for one in plain.values()} - {str, type(None)} or plain["id"] != path.stem:
-            raise TypeError
+            raise InvalidInput("its facts are not texts, or of another model", name="model")
         return KeptModel(
             **plain,
             features=instances("features", found["features"], str, "a list of names"),
@@ -279,7 +279,7 @@ def _read(path: Path) -> KeptModel:
             price=_cost_of(found.get("price", found["cost"])),
             path=path,
         )
-    except (KeyError, TypeError, ValueError, OverflowError, WrongType):
+    except (InvalidInput, KeyError, OverflowError, TypeError, ValueError):
         raise InvalidInput(f"{path} is not a model of tacit", name="model") from None
 
 
