@@ -78,13 +78,14 @@ def open_curator(folder: Path) -> Iterator[Curator]:
 
 @contextmanager
 def warnings_on_stderr() -> Iterator[None]:
-    """Collect privacy warnings and write each once to standard error at the end."""
+    """Collect warnings and write each once to standard error at the end."""
     import warnings
 
     from tacit.curator import PrivacyWarning
     from tacit.privacy import CountedDeltaWarning
 
     with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("default", UserWarning)
         for kind in (PrivacyWarning, CountedDeltaWarning):
             warnings.simplefilter("always", kind)
         yield

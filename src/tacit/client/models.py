@@ -20,6 +20,7 @@ from tacit.privacy import texts
 from tacit.privacy.arguments import instances, mapping
 from tacit.privacy.errors import InvalidInput, WrongType
 from tacit.privacy.extras import import_extra
+from tacit.privacy.numbers import agreed
 from tacit.privacy.tables import Kind
 from tacit.wire.requests import PredictionRequest, TrainingRequest
 from tacit.wire.responses import ModelResponse, PredictionResponse, TrainingResponse, costs_of
@@ -47,6 +48,8 @@ class RemoteModel:
     trained_at: datetime
     cost: Cost
     """What the training was charged; in the answer of `train`, what it was charged now."""
+    price: Cost
+    """What the release costs a budget that it is new to."""
     card: str
     transport: Transport = field(repr=False, compare=False)
     remaining: Mapping[str, Cost] = field(default_factory=dict, compare=False)
@@ -68,6 +71,7 @@ class RemoteModel:
             response.permit,
             response.trained_at,
             (response if training is None else training).cost.cost,
+            response.price.cost,
             response.card,
             transport,
             {} if training is None else costs_of(training.remaining),
@@ -134,8 +138,7 @@ def training_request(
         name, given = type(estimator).__name__, estimator.get_params(deep=False)
         if given.get("budget") is not None:
             raise InvalidInput("a server pays from the data set's budget; leave budget= out", name="budget")
-        epsilon = given.get("epsilon") if epsilon is None else epsilon
-        delta = given.get("delta") if delta is None else delta
+        epsilon, delta = (agreed(one, given.get(one), its) for one, its in (("epsilon", epsilon), ("delta", delta)))
         stated = {one: value for one, value in given.items() if one not in NOT_STATED and value is not None}
     return TrainingRequest.of(
         table=texts.name("table", table),

@@ -11,7 +11,7 @@ from tacit.stats.preparation import RegisteredTable
 from tacit.stats.releases import BoundRows
 from tacit.stats.rows import Rows
 from tacit.stats.statistic import StatisticPlan
-from tacit.stats.table_sums import EngineRows, statements_of, work_of
+from tacit.stats.table_sums import EngineRows, distinct_statements, statements_of, work_of
 
 
 class CuratedTable(RegisteredTable):
@@ -59,5 +59,5 @@ class BoundTable(BoundRows):
         return work_of(plan, self.table, per_unit)
 
     def check(self, plan: StatisticPlan, per_unit: int) -> None:
-        for statement in statements_of(plan, self.table, per_unit):
+        for statement in distinct_statements(statements_of(plan, self.table, per_unit)):
             self.data.engine.write(statement)

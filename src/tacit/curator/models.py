@@ -4,8 +4,8 @@ A model is a release: what its training measured is charged once and stored in t
 the same rows costs nothing again. Beside that the model is kept in `models/ID.json`, a JSON document (no pickle) that
 only its owner can read; it predicts after the table was removed.
 
-The id of a model is a digest of what was released and of the analyst who trained it. It depends on rows through
-released numbers alone, and parameters that release the same numbers have the same id.
+The id of a model is a digest of what was released, of the parameters of the estimator, which decide what it says of a
+row, and of the analyst who trained it. It depends on rows through released numbers alone.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import json
 import math
 import os
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypedDict
 from tacit.accounting.conversions import Cost
 from tacit.curator.locked_file import make_private_folder
 from tacit.engines.protocol import Progress
+from tacit.ledger.administration import cost_of
 from tacit.ledger.clock import system_clock, time_of
 from tacit.privacy import strict_json
 from tacit.privacy.arguments import instance, instances, mapping
@@ -38,6 +40,7 @@ from tacit.privacy.errors import (
     WrongType,
 )
 from tacit.privacy.extras import import_extra
+from tacit.privacy.numbers import agreed
 from tacit.privacy.tables import Kind
 from tacit.privacy.texts import did_you_mean
 from tacit.stats.column_reader import MODULES
@@ -91,7 +94,9 @@ class KeptModel:
     """The permit of the training; None if it had been released before."""
     trained_at: datetime
     cost: Cost
-    """What the training was charged."""
+    """What the training was charged: nothing if the same had been released before."""
+    price: Cost
+    """What the release costs a budget that it is new to."""
     card: str
     path: Path
 
@@ -148,6 +153,10 @@ def _column_names(estimator: PrivateEstimator, method: str) -> list[str]:
     return [str(one) for one in estimator.get_feature_names_out()]
 
 
+class UnreadableModelWarning(UserWarning):
+    """A file among the models cannot be read, and is left out."""
+
+
 class ModelStore:
     """The models in a folder."""
 
@@ -156,26 +165,35 @@ class ModelStore:
         self._known: Final[dict[str, KeptModel]] = {}
 
     def all(self) -> list[KeptModel]:
-        """Return the models, oldest first."""
+        """Return the models, oldest first; warn of files that are none, or of another version, and leave them out."""
         found = []
         for path in self._folder.glob("*.json"):
+            if _ID.fullmatch(path.stem) is None:
+                continue
             if (known := self._known.get(path.stem)) is None:
                 try:
                     known = self._known[path.stem] = _read(path)
                 except UnknownName:  # removed in between
+                    continue
+                except (InvalidInput, StorageUnavailable) as error:
+                    warnings.warn(f"{error.message}; it is not listed", UnreadableModelWarning, stacklevel=2)
                     continue
             found.append(replace(known))  # a copy, which alone keeps the document in memory
         return sorted(found, key=lambda one: (one.trained_at, one.id))
 
     def get(self, model: str) -> KeptModel:
         """Return a model by its id, or raise UnknownName."""
+        return _read(self._path(model))
+
+    def _path(self, model: str) -> Path:
+        """Return the file of a model, which may not exist, or raise UnknownName for what is no id."""
         if _ID.fullmatch(str(model)) is None:
             raise no_model(model)
-        return _read(self._folder / f"{model}.json")
+        return self.path(model)
 
     def remove(self, model: str) -> None:
-        """Delete a model; what was charged for it stays charged."""
-        path = self.get(model).path
+        """Delete a model, also one that cannot be read; what was charged for it stays charged."""
+        path = self._path(model)
         try:
             os.unlink(path)
         except FileNotFoundError:
@@ -201,13 +219,13 @@ class ModelStore:
 
     def keep(self, model: KeptModel, document: Mapping[str, Any]) -> KeptModel:
         """Write a model, or return the one that was written when the same was released before."""
-        cost = model.cost
         facts = {
             "format": FORMAT,
             **{name: getattr(model, name) for name in _PLAIN},
             "kinds": [kind.value for kind in model.kinds],
             "trained_at": model.trained_at.isoformat(),
-            "cost": [one if math.isfinite(one) else None for one in (cost.epsilon, cost.delta, cost.rho)],
+            "cost": _numbers_of(model.cost),
+            "price": _numbers_of(model.price),
             "document": document,
         }
         try:
@@ -229,6 +247,14 @@ class ModelStore:
 _PLAIN: Final = ("id", "dataset", "table", "estimator_name", "features", "target", "analyst", "permit", "card")
 
 
+def _numbers_of(cost: Cost) -> list[float | None]:
+    return [one if math.isfinite(one) else None for one in (cost.epsilon, cost.delta, cost.rho)]
+
+
+def _cost_of(numbers: Sequence[float | None]) -> Cost:
+    return Cost(*(math.inf if one is None else float(one) for one in numbers))
+
+
 def no_model(model: object) -> UnknownName:
     """Return the error about a model that is not there."""
     return UnknownName(f"there is no model {model}", name="model", value=model)
@@ -237,6 +263,8 @@ def no_model(model: object) -> UnknownName:
 def _contents(path: Path) -> Any:
     try:
         return strict_json.loads(path.read_bytes())
+    except InvalidInput as error:
+        raise InvalidInput(f"{path} is not a model of tacit: {error.message}", name="model") from None
     except FileNotFoundError:
         raise no_model(path.stem) from None
     except OSError as error:
@@ -245,18 +273,22 @@ def _contents(path: Path) -> Any:
 
 def _read(path: Path) -> KeptModel:
     found = _contents(path)
+    if isinstance(found, dict) and found.get("format", FORMAT) != FORMAT:
+        raise InvalidInput(f"{path} is a model of another version of tacit", name="model")
     try:
-        if found["format"] != FORMAT:
-            raise InvalidInput(f"{path} is a model of another version of tacit", name="model")
+        plain = {name: found[name] for name in _PLAIN if name != "features"}
+        if {type(one) for one in plain.values()} - {str, type(None)} or plain["id"] != path.stem:
+            raise InvalidInput("its facts are not texts, or of another model", name="model")
         return KeptModel(
-            **{name: found[name] for name in _PLAIN if name != "features"},
-            features=tuple(found["features"]),
+            **plain,
+            features=instances("features", found["features"], str, "a list of names"),
             kinds=tuple(map(Kind, found["kinds"])),
-            trained_at=datetime.fromisoformat(found["trained_at"]),
-            cost=Cost(*(math.inf if one is None else float(one) for one in found["cost"])),
+            trained_at=datetime.fromisoformat(found["trained_at"]).astimezone(UTC),
+            cost=_cost_of(found["cost"]),
+            price=_cost_of(found.get("price", found["cost"])),
             path=path,
         )
-    except (KeyError, TypeError, ValueError):
+    except (InvalidInput, KeyError, OverflowError, TypeError, ValueError):
         raise InvalidInput(f"{path} is not a model of tacit", name="model") from None
 
 
@@ -297,8 +329,6 @@ class PreparedTraining:
     ) -> Self:
         """Plan the training of a copy of an estimator."""
         given = instance("estimator", estimator, _estimators().PrivateEstimator, "an estimator of tacit.learn")
-        from tacit.learn.estimators.base import agreed  # imports the extra
-
         if isinstance(features, str):
             raise WrongType("features is a list of columns of the table", name="features", value=features)
         names = tuple(instances("features", features, str, "a list of columns of the table"))
@@ -310,6 +340,8 @@ class PreparedTraining:
             made.set_params(**{name: agreed(name, getattr(given, name), stated)})
         others = {name: one for name, one in options.items() if one is not None and name != "delta"}
         prepared = made.prepare_table(table, names, target, **CommonOptions(**others))  # type: ignore[typeddict-item]
+        for one in getattr(prepared.plan, "models", (made,)):  # of a search, of which any may be the best
+            one.encoded_parameters()  # the model has to be written after the charge
         return cls(made, table, names, target, options.get("analyst"), prepared, store)
 
     def preview(self) -> StatisticPreview:
@@ -336,6 +368,7 @@ class PreparedTraining:
                 permit=None if permit is None else permit.id,
                 trained_at=time_of(system_clock()),
                 cost=fitted.cost,
+                price=cost_of(self.prepared.plan.event, self.table.budget.cap),
                 card=fitted.card,
                 path=self.store.path(name),
             ),
@@ -346,9 +379,10 @@ class PreparedTraining:
 
 
 def _digest(table: str, analyst: str | None, document: Mapping[str, Any]) -> str:
-    """Return the id of a model: equal for the same released numbers, whatever the training cost this time."""
+    """Return the id of a model: equal for the same estimator and released numbers, whatever the training cost now."""
     fitted = {name: one for name, one in document["fitted"].items() if name != "card_"}
-    told = [table.lower(), analyst, document["estimator"], document["features"], fitted]
+    stated = {name: one for name, one in document["parameters"].items() if name not in NOT_STATED}
+    told = [table.lower(), analyst, document["estimator"], stated, document["features"], fitted]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:ID_LENGTH]
 
 

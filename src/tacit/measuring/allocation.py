@@ -120,7 +120,8 @@ class Allocation:
             return tuple(replace(self, rho=self.rho * weight / total) for weight in weights)
         assert self.epsilon is not None
         exact = [Fraction(weight) for weight in weights]
-        parts = [Fraction(rounded_down(self.epsilon * weight / sum(exact))) for weight in exact[:-1]]
+        each = self.epsilon / sum(exact)
+        parts = [Fraction(rounded_down(each * weight)) for weight in exact[:-1]]
         parts.append(Fraction(rounded_down(self.epsilon - sum(parts))))
         return tuple(replace(self, epsilon=part) for part in parts)
 

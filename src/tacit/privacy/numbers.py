@@ -15,7 +15,7 @@ from fractions import Fraction
 from numbers import Rational
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
-from tacit.privacy.errors import NotFinite, NotPositive, OutOfRange, TooLarge, WrongType
+from tacit.privacy.errors import InvalidInput, NotFinite, NotPositive, OutOfRange, TooLarge, WrongType
 
 Real: TypeAlias = int | float | Fraction
 
@@ -110,6 +110,15 @@ def inside_unit_interval(name: str, value: object) -> Fraction:
 def failure_probability(name: str, value: object) -> Fraction:
     """Return a probability strictly between zero and one as a rational of at least 2^-1000."""
     return parameter(name, inside_unit_interval(name, value))
+
+
+def agreed(name: str, own: object, stated: object) -> object:
+    """Return a cost that an estimator or a training of it states; raise InvalidInput where both do and differ."""
+    if own is not None and stated is not None and exact(name, own) != exact(name, stated):
+        raise InvalidInput(
+            f"the estimator has {name} {own} and its training {name} {stated}; state one of them", name=name
+        )
+    return own if stated is None else stated
 
 
 def level_of(value: object) -> float:

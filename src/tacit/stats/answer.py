@@ -31,7 +31,7 @@ class Answer:
     def __init__(
         self, plan: StatisticPlan, noisy: Noisy, cost: Cost, permit: Permit | None, protected: str, clamped: str = ""
     ) -> None:
-        self.plan: Final = plan.known(noisy)
+        self.plan: Final = plan.known(noisy).released()
         self.noisy: Final = tuple(np.asarray(one) for one in noisy)
         """The released numbers from which value and interval are computed."""
         self.cost: Final = cost

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +95,8 @@ class StatisticWithLearntBounds(StatisticPlan):  # its name is a part of digests
 
     parts: tuple[Learning, ...]
     plan: StatisticPlan
-    then: Callable[[Mapping[str, Bounds]], StatisticPlan] = field(repr=False, compare=False)
+    then: Callable[[Mapping[str, Bounds]], StatisticPlan] | None = field(repr=False, compare=False)
+    """Returns the plan within learnt bounds; None in an answer, as it holds the inputs."""
     found: tuple[tuple[float, float], ...] = ()
 
     @classmethod
@@ -155,8 +156,12 @@ class StatisticWithLearntBounds(StatisticPlan):  # its name is a part of digests
         found = tuple((float(one[0]), float(one[1])) for one in bounds)
         return replace(self, plan=self._plan_within(found).known(noisy[1:]), found=found)
 
+    def released(self) -> Self:
+        return replace(super().released(), then=None)
+
     def _plan_within(self, found: tuple[tuple[float, float], ...]) -> StatisticPlan:
         """Return the plan within learnt bounds, which has the event that was charged."""
+        assert self.then is not None, "the plan is not that of an answer"
         plan = self.then({part.column: Bounds(*span) for part, span in zip(self.parts, found, strict=True)})
         assert plan.event == self.plan.event, "the event of a statistic does not depend on its bounds"
         return plan

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
+import numpy as np
+
 from tacit import pipeline
 from tacit.ledger import Budget
 from tacit.ledger.answer_storage import require_storable
@@ -109,8 +111,9 @@ class StatisticRelease:
         self.bound.check(self.plan, self.per_unit)
 
     def run(self, options: ReleaseOptions) -> Noisy:
-        """Return the noisy sums of the rows."""
-        return self.plan.measure(self.bound.rows(self.per_unit, options), options.source)
+        """Return the noisy sums of the rows, without warnings of floating point, which would depend on rows."""
+        with np.errstate(all="ignore"):
+            return self.plan.measure(self.bound.rows(self.per_unit, options), options.source)
 
     def encode(self, answer: Noisy) -> bytes:
         """Return the noisy numbers as JSON."""

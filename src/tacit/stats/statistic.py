@@ -11,9 +11,9 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,17 @@ class StatisticPlan(ABC):
     def known(self, noisy: Noisy) -> StatisticPlan:
         """Return the plan with what the released arrays determine, where keys or noise depend on them."""
         return self
+
+    def released(self) -> Self:
+        """Return the plan without the inputs that it was made from, which hold private rows: that of an answer."""
+        changed: dict[str, Any] = {}
+        for field in fields(self):
+            match getattr(self, field.name):
+                case StatisticPlan() as plan:
+                    changed[field.name] = plan.released()
+                case (StatisticPlan(), *_) as plans:
+                    changed[field.name] = tuple(plan.released() for plan in plans)
+        return replace(self, **changed) if changed else self
 
     @abstractmethod
     def measure(self, rows: Rows, source: RandomSource = SYSTEM) -> Noisy:

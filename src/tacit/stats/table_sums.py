@@ -8,8 +8,8 @@ so no row makes them fail.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Final
 
@@ -333,17 +333,42 @@ def work_of(plan: StatisticPlan, table: Table, per_unit: int) -> Work:
     statements = statements_of(plan, table, per_unit)
     declared = table.limits.rows_per_unit
     rows = STORED_ROWS if declared is None else min(STORED_ROWS, declared)
-    columns = sum(1 for tree in statements for _ in tree.find_all(exp.Column))
-    steps = sum(map(trees.work, statements)) + TEXT_LENGTH_MAX // trees.CHARACTERS_READ * columns
+    times = Counter(map(id, statements))
+    steps = 0
+    for tree in distinct_statements(statements):
+        columns = sum(1 for _ in tree.find_all(exp.Column))
+        steps += times[id(tree)] * (trees.work(tree) + TEXT_LENGTH_MAX // trees.CHARACTERS_READ * columns)
     read = per_unit * plan.row_steps
-    return Work(len(statements), rows * steps + limiting_steps(table) + reading_steps(table, statements) + read)
+    return Work(
+        len(statements),
+        rows * steps + limiting_steps(table) + reading_steps(table, distinct_statements(statements)) + read,
+    )
 
 
 def statements_of(plan: StatisticPlan, table: Table, per_unit: int) -> list[Query]:
-    """Return the statements of a plan, from a run of the plan without an engine."""
+    """Return the statements of a plan, from a run of the plan without an engine.
+
+    Those that differ only in the constants of a partition by earlier releases (the splits of a tree, the centres of
+    clusters) are one object, written once: the columns of the splits are read by other statements of the same plan.
+    """
     rows = _RecordingRows(table, per_unit)
     plan.measure(rows, SeededSource(0))
     return rows.statements
+
+
+def distinct_statements(statements: Sequence[Query]) -> list[Query]:
+    """Return each object among statements once, in their order."""
+    return list({id(one): one for one in statements}.values())
+
+
+def _form(cut: Partitioning) -> Hashable:
+    """Return what two partitions have in common whose statements differ in constants alone."""
+    match cut:
+        case TreeCut():
+            return TreeCut, cut.cells
+        case NearestCut():
+            return NearestCut, cut.scales, cut.cells
+    return cut
 
 
 class _RecordingRows(EngineRows):
@@ -352,6 +377,19 @@ class _RecordingRows(EngineRows):
     def __init__(self, table: Table, per_unit: int) -> None:
         self._table, self._per_unit = table, per_unit
         self.statements: list[Query] = []
+        self._written: dict[Hashable, Query] = {}
+
+    def sums(
+        self, terms: Sequence[Term], by: Sequence[Partitioning] = (), needs: Sequence[str] = ()
+    ) -> NDArray[np.int64]:
+        """Return zeros, and record the statement; one of the same form is written once."""
+        form = (tuple(terms), tuple(map(_form, by)), tuple(needs))
+        if form in self._written:
+            self.statements.append(self._written[form])
+            return np.zeros((len(terms), *(cut.cells for cut in by)), dtype=np.int64)
+        found = super().sums(terms, by, needs)
+        self._written[form] = self.statements[-1]
+        return found
 
     def units(self, column: str) -> Mapping[Any, int]:
         """Return one value above any threshold, so that the statements after a selection are recorded, too."""

@@ -163,7 +163,9 @@ class ModelResponse(ResponseModel):
     permit: str | None
     trained_at: Timestamp
     cost: CostResponse
-    """What its training was charged."""
+    """What its training was charged: nothing if the same had been released before."""
+    price: CostResponse
+    """What the release costs a budget that it is new to."""
     card: str
     document: dict[str, Any] | None = None
 

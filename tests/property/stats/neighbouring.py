@@ -88,7 +88,7 @@ def plans(per_unit: int, relation: Relation) -> dict[str, StatisticPlan]:
     asked["budget"] = tacit.Budget(epsilon=1000.0, delta=1e-3, relation=relation)
     bounded: Any = {**asked, "bounds": (-10, 20)}
     pair: Any = {**bounded, "other_bounds": (-20, 5)}
-    answers = {
+    answers: dict[str, Any] = {
         "count": stats.count(number, **asked),
         "sum": stats.sum(number, **bounded),
         "mean by group": stats.mean(number, by=text, keys=KEYS, **bounded),
@@ -105,7 +105,7 @@ def plans(per_unit: int, relation: Relation) -> dict[str, StatisticPlan]:
         "quantiles": stats.quantiles(number, [0.1, 0.9], **bounded),
         "tree": stats.box_plot(number, by=text, keys=KEYS, **bounded),
         "bounds": stats.bounds(number, **asked),
-        "learnt": stats.mean(number, bounds="learn", **asked),
+        "learnt": stats.prepare(stats.mean, number, bounds="learn", **asked),
     }
     words = {
         "mode": stats.mode(text, keys=KEYS, **asked),

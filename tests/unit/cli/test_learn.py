@@ -148,6 +148,7 @@ REFUSED = {
     "a budget": (f"{TRAIN} --epsilon 1 --set budget=3", "budget is no parameter"),
     "an unknown parameter": (f"{TRAIN} --epsilon 1 --set color=red", "no parameter 'color'"),
     "what is no JSON": (f"{TRAIN} --epsilon 1 --set bounds=0:120", "must be JSON"),
+    "a parameter twice": (f"{TRAIN} --epsilon 1 --set rows_per_unit=1 --set rows_per_unit=2", "is set twice"),
     "no value": (f"{TRAIN} --epsilon 1 --set bounds", "write NAME=JSON, such as max_iter=20"),
     "no features": (
         "learn train visits --estimator LinearRegression --features , --target sex --epsilon 1",
@@ -176,9 +177,12 @@ WRONG = {
     "a missing column": ("age\n1\n", "has no column sex"),
     "no rows": ("age,sex\n", "has no rows"),
     "an empty file": ("", "has no column sex"),
-    "a missing value": ("age,sex\n,F\n", "new.csv, line 2: age is empty"),
-    "a text for a number": ("age,sex\n3,F\n\nold,F\n", "new.csv, line 4: age is 'old', which is no integer value"),
-    "a short line": ("age,sex\n3\n", "line 2: sex is empty"),
+    "a missing value": ("age,sex\n,F\n", "missing values"),
+    "a text for a number": ("age,sex\n3,F\nold,F\n", "new.csv, line 3: age is 'old', which is no integer value"),
+    "a short line": ("age,sex\n3\n", "line 2 of"),
+    "a decimal comma": ("age,sex\n20,F\n20,5,F\n", "has 3 fields, and the header 2"),
+    "a blank line": ("age,sex\n3,F\n\n4,F\n", "missing values"),
+    "a doubled header": ("age,sex,age\n3,F,4\n", "two columns age"),
     "no number": ("age,sex\nnan,F\n", "line 2: age is 'nan'"),
     "what is no text": ("age,sex\n\x00,\udc80\n", ""),
 }
@@ -195,17 +199,30 @@ def test_rows_that_cannot_be_read_are_one_sentence(clinic: str, new: Path, capsy
     assert "internal error" not in err
 
 
+def test_blank_lines_keep_predictions_beside_their_rows(clinic: str, new: Path, capsys: Capture) -> None:
+    """A single feature can be missing where null is listed; blank lines at the end are no rows."""
+    listed = '--set categories=\'{"sex": ["F", "M", null]}\''
+    made = found(
+        capsys,
+        f"learn train visits --estimator CategoricalNB --features sex --target ward {listed} --epsilon 1 "
+        f'--set classes=\'["A", "B"]\' --folder {clinic}',
+    )["model"]
+    new.write_text("sex\nF\n\nM\n\n\n", encoding="utf-8")
+    _, out, _ = shown(capsys, f"learn predict {made} {new} --folder {clinic}")
+    assert len(out.splitlines()) == 1 + 3
+
+
 @pytest.mark.parametrize("form", ["csv", "markdown"])
 def test_predictions_are_written_before_the_last_rows_are_read(
     clinic: str, new: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     made = found(capsys, f"{TRAIN} --epsilon 1 --folder {clinic}")["model"]
     whole = shown(capsys, f"learn predict {made} {new} --format {form} --folder {clinic}")[1]
-    monkeypatch.setattr("tacit.cli.commands.learn.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("tacit.cli.feature_files.ROWS_AT_ONCE", 2)
     assert shown(capsys, f"learn predict {made} {new} --format {form} --folder {clinic}")[1] == whole
-    new.write_text(f"{NEW}x,,F\n", encoding="utf-8")
+    new.write_text(f"{NEW},,\n", encoding="utf-8")
     code, out, err = shown(capsys, f"learn predict {made} {new} --format {form} --folder {clinic}")
-    assert (code, "line 5: age is empty" in err, len(err.splitlines())) == (2, True, 1)
+    assert (code, "missing values" in err, len(err.splitlines())) == (2, True, 1)
     assert out == "".join(whole.splitlines(keepends=True)[:-1])
 
 

@@ -9,6 +9,7 @@ import pytest
 from sklearn import linear_model
 
 import tacit
+from tacit.cli.app import run
 from tacit.client import Client
 from tacit.learn import GaussianNB, LabelDPClassifier, LinearRegression, PrivateSearch
 from tacit.privacy.errors import BudgetExceeded, InvalidInput, NotPermitted, UnknownName, WrongType
@@ -37,6 +38,7 @@ def test_an_estimator_is_trained_alike_here_and_there(place: Place, ana: Client)
     assert remote.predict(pd.DataFrame(ROWS)).values == remote.predict(ROWS).values
     kept = place.curator.models.get(remote.id)
     assert (remote.features, remote.kinds, remote.card) == (kept.features, kept.kinds, kept.card)
+    assert (remote.price, remote.price.epsilon) == (kept.price, pytest.approx(1.0))
 
 
 def test_a_preview_is_what_is_charged_and_a_name_with_parameters_is_an_estimator(place: Place, ana: Client) -> None:
@@ -89,3 +91,21 @@ def test_errors_are_those_of_the_curator(ana: Client, place: Place) -> None:
     for rows in ({}, {"sex": ["F"], "age": [1]}, {"sex": [None]}, {"sex": [float("nan")]}):
         with pytest.raises(InvalidInput):
             made.predict(rows)
+
+
+@pytest.mark.filterwarnings("default::tacit.curator.models.UnreadableModelWarning")
+def test_a_damaged_file_stops_nobody_and_a_command_removes_it(
+    place: Place, ana: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = ana.train("visits", GaussianNB(epsilon=0.5), ["age"], "sex")
+    damaged = place.folder / "models" / f"{'1' * 24}.json"
+    damaged.write_text("{")
+    assert made in ana.models()
+    assert made.predict({"age": [20]}).values
+    assert ana.train("visits", GaussianNB(epsilon=0.75), ["age"], "sex").id != made.id
+    assert run(["learn", "list", "--folder", str(place.folder)]) == 0
+    assert f"warning: {damaged}" in capsys.readouterr().err
+    assert run(["learn", "remove", damaged.stem, "--folder", str(place.folder)]) == 2
+    assert "which cannot be read" in capsys.readouterr().err
+    assert run(["learn", "remove", damaged.stem, "--folder", str(place.folder), "--yes"]) == 0
+    assert not damaged.exists()

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +17,14 @@ import pytest
 
 import tacit
 from tacit.curator import models
-from tacit.curator.models import ModelStore, estimator_of
+from tacit.curator.models import ModelStore, UnreadableModelWarning, estimator_of
 from tacit.learn import (
     GaussianNB,
     HistGradientBoostingClassifier,
     KBinsDiscretizer,
     LinearRegression,
     LogisticRegression,
+    PrivateSearch,
     StandardScaler,
 )
 from tacit.privacy import CountedDeltaWarning
@@ -142,7 +147,42 @@ def test_the_same_training_again_costs_nothing_and_is_the_same_model(curator: ta
     assert (again.coef_ == first.coef_).all()
     assert [one.cost.epsilon for one in curator.models.all()] == [first.cost.epsilon]
     stated = LinearRegression(bounds={"age": (0, 90)})  # what is registered, in other words
-    assert curator.train("visits", stated, COLUMNS, "costs", 1.0).model_id == first.model_id
+    same = curator.train("visits", stated, COLUMNS, "costs", 1.0)
+    assert (same.cost.epsilon, same.coef_.tolist()) == (0, first.coef_.tolist())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (StandardScaler(), StandardScaler(with_mean=False)),
+        (StandardScaler(), StandardScaler(with_std=False)),
+        (KBinsDiscretizer(3), KBinsDiscretizer(3, encode="ordinal")),
+    ],
+)
+def test_a_model_that_says_something_else_of_the_same_release_is_another(
+    curator: tacit.Curator, one: Any, other: Any
+) -> None:
+    first, second = (curator.train("visits", each, ["age"], epsilon=1.0) for each in (one, other))
+    assert second.cost.epsilon == 0
+    assert first.model_id != second.model_id
+    for fitted in (first, second):
+        kept = curator.models.get(fitted.model_id).predict({"age": [20, 70]})
+        assert kept.values == fitted.transform({"age": [20, 70]}).tolist()
+
+
+def test_a_model_of_a_repeated_training_keeps_the_price_of_its_release(curator: tacit.Curator) -> None:
+    first = curator.models.get(train(curator).model_id)
+    assert first.price == first.cost
+    curator.models.remove(first.id)
+    hers, again = (curator.models.get(train(curator, analyst=who).model_id) for who in ("ana", None))
+    for kept in (hers, again):
+        assert (kept.cost.epsilon, kept.permit, kept.price) == (0, None, first.price)
+    written = json.loads(again.path.read_text())
+    del written["price"]  # as models were written before
+    again.path.write_text(json.dumps(written))
+    assert ModelStore(curator.folder).get(again.id).price == again.cost
+    stated = curator.train("visits", LogisticRegression(max_iter=50), ["age"], "ill", 1.0, delta=1e-9)
+    assert curator.models.get(stated.model_id).price == stated.cost
 
 
 def test_an_analyst_has_models_of_their_own_and_pays_within_the_cap(curator: tacit.Curator) -> None:
@@ -171,6 +211,54 @@ def test_a_training_whose_model_could_not_be_written_costs_nothing_when_repeated
     again = train(curator)
     assert (again.cost.epsilon, spent(curator)) == (0, before)
     assert curator.models.get(again.model_id).predict(ROWS).values == again.predict(ROWS).tolist()
+
+
+NOT_WRITTEN: list[tuple[Any, list[str], str | None]] = [
+    (GaussianNB(classes={"F", "M"}), ["age"], "sex"),
+    (GaussianNB(classes=frozenset("FM")), ["age"], "sex"),
+    (GaussianNB(classes={"F": 1, "M": 2}.keys()), ["age"], "sex"),
+    (GaussianNB(classes=(one for one in "FM")), ["age"], "sex"),
+    (GaussianNB(categories={"sex": {"F", "M"}}), ["sex"], "ill"),
+    (GaussianNB(categories={"sex": iter("FM")}), ["sex"], "ill"),
+    (LinearRegression(fit_intercept=object()), ["age"], "costs"),
+    (LinearRegression(bounds={"age": [object(), 90]}), ["age"], "costs"),
+    (StandardScaler(with_mean=1j), ["age"], None),
+    (PrivateSearch(LinearRegression(), {"fit_intercept": [True, object()]}, mean_runs=1), ["age"], "costs"),
+]
+WRITTEN: list[tuple[Any, list[str], str | None]] = [
+    (GaussianNB(epsilon=Decimal("0.5")), ["age"], "sex"),
+    (LinearRegression(epsilon=Fraction(1, 2)), ["age"], "costs"),
+    (GaussianNB(alpha=Decimal(1)), ["age"], "sex"),
+    (GaussianNB(classes=pd.Series(["F", "M"])), ["age"], "sex"),
+    (GaussianNB(classes=pd.Index(["F", "M"])), ["age"], "sex"),
+    (GaussianNB(classes=np.array(["F", "M"])), ["age"], "sex"),
+    (GaussianNB(classes=tacit.Categories(["F", "M"])), ["age"], "sex"),
+    (HistGradientBoostingClassifier(learning_rate=Fraction(1, 3), max_iter=2), ["age"], "sex"),
+    (PrivateSearch(GaussianNB(), {"alpha": [Decimal(1), 2.0]}, mean_runs=1), ["age"], "sex"),
+    *(
+        (kind(bounds={"age": (Decimal(0), Decimal(90))}), ["age"], target)
+        for kind, target in ((LinearRegression, "costs"), (StandardScaler, None), (GaussianNB, "sex"))
+    ),
+]
+
+
+@pytest.mark.parametrize(("estimator", "features", "target"), NOT_WRITTEN + WRITTEN)
+def test_a_training_whose_model_cannot_be_written_charges_nothing(
+    curator: tacit.Curator, estimator: Any, features: list[str], target: str | None
+) -> None:
+    try:
+        fitted = curator.train("visits", estimator, features, target, 0.5 if estimator.epsilon is None else None)
+    except InvalidInput:
+        assert spent(curator) == 0
+        assert curator.models.all() == []
+        assert (estimator, features, target) in NOT_WRITTEN
+    else:
+        assert (estimator, features, target) in WRITTEN
+        (kept,) = curator.models.all()
+        rows = {"age": [20, 60]}
+        assert (
+            kept.predict(rows).values == getattr(fitted, "predict", getattr(fitted, "transform", None))(rows).tolist()
+        )
 
 
 def test_a_folder_that_cannot_hold_models_is_noticed_before_the_charge(
@@ -230,6 +318,48 @@ def test_a_damaged_model_is_one_sentence(tmp_path: Path, text: str) -> None:
         ModelStore(tmp_path).get("0" * 24)
 
 
+DAMAGED = [
+    "",
+    "{",
+    "[]",
+    "null",
+    "[" * 100_000,
+    '{"format": "tacit model 1"}',
+    '{"format": "tacit model 0"}',
+    "CUT",
+    '"trained_at": "2026-01-01T00:00:00"',
+    '"trained_at": "0001-01-01T00:00:00+14:00"',
+    '"analyst": 5',
+    '"card": null, "id": "000000000000000000000000"',
+    '"features": 7',
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_one_file_that_cannot_be_read_stops_nobody(curator: tacit.Curator, damage: str) -> None:
+    kept = curator.models.get(train(curator).model_id)
+    other = kept.path.with_name(f"{'1' * 24}.json")
+    good = kept.path.read_text()
+    if damage.startswith('"'):
+        damage = json.dumps(json.loads(good) | {"id": "1" * 24} | json.loads(f"{{{damage}}}"))
+    other.write_text(good[: len(good) // 2] if damage == "CUT" else damage)
+    kept.path.with_name("notes.json").write_text("notes")
+    store = ModelStore(curator.folder)
+    has_warned = '"2026-01-01' not in damage  # a time without a zone can be read
+    with pytest.warns(UnreadableModelWarning, match=other.name) if has_warned else nullcontext() as found:
+        assert kept in store.all()
+    assert len(found or []) == has_warned
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreadableModelWarning)
+        train(curator, analyst="ana")
+    assert store.get(kept.id).predict(ROWS).values
+    store.remove(other.stem)
+    assert not other.exists()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(store.all()) == 2
+
+
 def test_a_model_whose_document_was_changed_makes_no_other_object(curator: tacit.Curator) -> None:
     kept = curator.models.get(train(curator).model_id)
     found = json.loads(kept.path.read_text())
@@ -274,6 +404,29 @@ def test_a_cost_that_is_stated_twice_alike_is_charged_once(curator: tacit.Curato
     for stated in ({"epsilon": 0.25}, {"rho": 0.125}):
         with pytest.raises(InvalidInput, match="state one of them"):
             LinearRegression(epsilon=0.5).fit_table(curator.table("visits"), COLUMNS, "costs", **stated)
+
+
+@pytest.mark.parametrize(
+    ("features", "target"),
+    [(["age", "AGE"], "costs"), (["Age", "age", "sex"], "costs"), (["age", "costs"], "COSTS"), (["SEX"], "sex")],
+)
+def test_names_that_differ_only_in_case_are_one_column(
+    curator: tacit.Curator, features: list[str], target: str
+) -> None:
+    with pytest.raises(InvalidInput, match="each column is a feature once"):
+        curator.train("visits", LinearRegression(), features, target, 1.0)
+    assert spent(curator) == 0
+
+
+@pytest.mark.parametrize("estimator", [GaussianNB(categories=5), PrivateSearch(GaussianNB(categories=["F"]), {})])
+def test_categories_that_are_no_mapping_are_refused_on_tables_as_on_arrays(
+    curator: tacit.Curator, estimator: Any
+) -> None:
+    with pytest.raises(WrongType, match="categories is a mapping"):
+        curator.train("visits", estimator, ["age"], "ill", 1.0)
+    with pytest.raises(WrongType, match="categories is a mapping"):
+        estimator.set_params(epsilon=1.0).fit(pd.DataFrame({"age": [1.0, 2.0]}), [True, False])
+    assert spent(curator) == 0
 
 
 def test_estimators_by_name_take_parameters_of_their_own_alone() -> None:

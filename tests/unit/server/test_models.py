@@ -16,6 +16,7 @@ from tacit import learn
 from tacit.curator import models
 from tacit.curator.models import NOT_STATED
 from tacit.learn import from_document
+from tacit.privacy.errors import TooLarge
 from tests.unit.server import clinic
 from tests.unit.server.clinic import Clinic
 
@@ -228,6 +229,28 @@ def test_hostile_rows_get_one_clear_error(place: Clinic, model: str, name: str) 
     response = place.call(WHO, "POST", f"/v1/models/{model}/predictions", content=text, headers=headers)
     assert response.status_code == 400, response.text
     assert reason in response.json()["error"]["message"]
+
+
+def test_a_request_for_predictions_that_take_too_long_names_the_rows_that_do_not(
+    place: Clinic, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = place.curator.models.get(model).estimator.numbers_for_a_row
+    monkeypatch.setattr("tacit.server.routes.models.NUMBERS_MAX", 3 * numbers + 1)
+    path = f"/v1/models/{model}/predictions"
+    response = place.call(WHO, "POST", path, json={"columns": {"sex": ["F"] * 4}})
+    assert (response.status_code, response.json()["error"]["code"]) == (400, TooLarge.code)
+    assert "at most 3 rows at once, or download the model" in response.json()["error"]["message"]
+    assert place.call(WHO, "POST", path, json={"columns": {"sex": ["F"] * 3}}).status_code == 200
+
+
+def test_clusters_that_would_write_long_statements_are_refused(place: Clinic) -> None:
+    facts: dict[str, Any] = {"estimator": "KMeans", "features": ["age"], "target": None}
+    for parameters, status in (({"n_clusters": 256, "max_iter": 100}, 400), ({"n_clusters": 4, "max_iter": 100}, 200)):
+        asked = training(parameters={"rows_per_unit": 2, **parameters}, **facts)
+        before = time.process_time()
+        response = place.call(WHO, "POST", "/v1/models/preview", json=asked)
+        assert response.status_code == status, response.text
+        assert time.process_time() - before < 5.0
 
 
 @pytest.mark.parametrize("name", ["..", "0" * 24, "catalog", "%2e%2e%2fcatalog", "A" * 24, "0" * 23 + "\u00e9"])

@@ -86,7 +86,7 @@ def test_the_work_of_a_statistic_counts_the_texts_of_each_row_of_a_unit(
     """A column takes 64 steps for its characters, and a statement of two columns takes 5 more."""
     tree = parse_one("SELECT a, b")
     assert trees.work(tree) == 5
-    monkeypatch.setattr("tacit.stats.table_sums.statements_of", lambda *_: [tree, tree])
+    monkeypatch.setattr("tacit.stats.table_sums.statements_of", lambda *_: [tree, tree.copy()])
     table: Any = SimpleNamespace(limits=tacit.Limits(rows_per_unit=declared), columns=())
     for row_steps in (0, 7):  # what this process does with the one row that it reads
         plan: Any = SimpleNamespace(row_steps=row_steps)

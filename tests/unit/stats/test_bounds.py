@@ -96,9 +96,10 @@ def test_bounds_are_said_to_be_found_once_they_are() -> None:
 
 
 def test_a_kept_answer_reads_the_same() -> None:
-    answer = stats.mean(AGES, bounds="learn", epsilon=1, budget=budget())
+    prepared = stats.prepare(stats.mean, AGES, bounds="learn", epsilon=1, budget=budget())
+    answer = prepared.release()
     assert isinstance(answer.plan, StatisticWithLearntBounds)
-    again = stats.Answer(answer.plan, from_bytes(to_bytes(answer.noisy)), answer.cost, None, "")
+    again = stats.Answer(prepared.plan, from_bytes(to_bytes(answer.noisy)), answer.cost, None, "")
     assert again.value == answer.value
     assert again.interval() == answer.interval()
 
@@ -146,8 +147,8 @@ def test_bounds_that_zeros_alone_support_are_called_a_guess_and_state_their_limi
     values = np.repeat([0.0, 10_000.0], [4980, 20]).astype(int if kind == "integer" else float)
     rows, source = ArrayRows(*read_arrays({"value": values})), SeededSource(1)
     asked: Any = {"epsilon": 0.1, "kind": kind, "budget": budget()}
-    for ask in (stats.bounds, lambda column, **given: stats.mean(column, bounds="learn", **given)):
-        plan = ask([0.0], **asked).plan
+    for ask, learns in ((stats.bounds, {}), (stats.mean, {"bounds": "learn"})):
+        plan = stats.prepare(ask, [0.0], **learns, **asked).plan
         noisy = plan.measure(rows, source)
         (warning,) = plan.known(noisy).warnings(noisy)
         assert "are a guess: nearly all values are 0, or too few others were found" in warning
@@ -170,6 +171,7 @@ def test_learned_bounds_state_how_many_rows_may_lie_beyond_them() -> None:
 
 
 def test_an_answer_kept_without_a_note_of_guesses_still_reads() -> None:
-    answer = stats.mean(AGES, bounds="learn", epsilon=1, budget=budget())
+    prepared = stats.prepare(stats.mean, AGES, bounds="learn", epsilon=1, budget=budget())
+    answer = prepared.release()
     older = (np.asarray(answer.noisy[0])[:, :2], *answer.noisy[1:])
-    assert stats.Answer(answer.plan, older, answer.cost, None, "").value == answer.value
+    assert stats.Answer(prepared.plan, older, answer.cost, None, "").value == answer.value

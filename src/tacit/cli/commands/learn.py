@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime
-from itertools import chain, islice
-from math import isfinite
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -28,7 +24,6 @@ if TYPE_CHECKING:
     from tacit.curator import Curator
     from tacit.curator.models import KeptModel, PreparedTraining
     from tacit.engines.protocol import Progress
-    from tacit.privacy.tables import Kind
     from tacit.stats.releases import StatisticPreview
 
     Model = KeptModel | RemoteModel
@@ -42,14 +37,10 @@ EXAMPLES: Final = {
 }
 """Parameters as JSON."""
 HEADER: Final = ("model", "estimator", "table", "features", "target", "analyst", "trained at")
-ROWS_AT_ONCE: Final = 1_000
-"""Rows of one request for predictions."""
 ID_SHOWN: Final = 12
 """Characters of an id in a table."""
 PREFIX: Final = re.compile("[0-9a-f]{6,23}")
 """The beginning of an id, by which a model can be named."""
-TEXT_SHOWN: Final = 40
-"""Characters of a bad field that a message shows."""
 
 
 class Models(Protocol):
@@ -182,6 +173,8 @@ def _parameters(typed: tuple[str, ...]) -> dict[str, Any]:
 
     found: dict[str, Any] = {}
     for name, text in (pair_of(one, "max_iter=20", "NAME=JSON") for one in typed):
+        if name in found:
+            raise InvalidInput(f"{name} is set twice; set it once", name=name, value=text)
         try:
             found[name] = strict_json.loads(text)
         except InvalidInput:
@@ -309,7 +302,12 @@ def _listed_row(screen: Screen) -> Callable[[Model], list[str]]:
 
 
 def _found(models: Models, typed: str) -> Model:
-    """Return a model by its id, or by a beginning of it that no other model has."""
+    """Return a model by its id or a beginning of it."""
+    return models.get(_whole_id(models, typed))
+
+
+def _whole_id(models: Models, typed: str) -> str:
+    """Return the id of the one model that begins with what was typed, or what was typed."""
     from tacit.privacy.errors import InvalidInput
 
     if PREFIX.fullmatch(typed) is not None:
@@ -317,7 +315,7 @@ def _found(models: Models, typed: str) -> Model:
         if len(ids) > 1:
             raise InvalidInput(f"several models begin with {typed}: {', '.join(ids)}", name="model", value=typed)
         typed = ids[0] if ids else typed
-    return models.get(typed)
+    return typed
 
 
 def model_object(model: KeptModel | RemoteModel) -> dict[str, Any]:
@@ -335,6 +333,7 @@ def model_object(model: KeptModel | RemoteModel) -> dict[str, Any]:
         "permit": model.permit,
         "trained_at": model.trained_at.isoformat(),
         "cost": cost_object(model.cost),
+        "price": cost_object(model.price),
     }
 
 
@@ -368,7 +367,8 @@ def show(screen: Screen, folder: Path, server: ServerAddress | None, model: str)
         return
     facts = [Fact(label, text) for label, text in zip(HEADER, model_row(found), strict=True) if text]
     permit = [] if found.permit is None else [Fact("permit", found.permit)]
-    screen.show_facts([*facts, *permit, Fact("cost", cost_text(found.cost), True), Fact("card", found.card)])
+    price = [] if found.cost == found.price else [Fact("price of the release", cost_text(found.price))]
+    screen.show_facts([*facts, *permit, Fact("cost", cost_text(found.cost), True), *price, Fact("card", found.card)])
 
 
 @command.command()
@@ -402,13 +402,20 @@ def export(screen: Screen, folder: Path, server: ServerAddress | None, model: st
 @click.pass_obj
 def remove(screen: Screen, folder: Path, server: ServerAddress | None, model: str, yes: bool) -> None:
     """Delete a model; what was charged for it stays charged."""
+    from tacit.privacy.errors import InvalidInput, UnknownName
+
     with _open(folder, server) as models:
-        found = _found(models, model)
+        model = _whole_id(models, model)
         if not yes:
-            question = f"delete the {found.estimator_name} {found.id}"
+            try:
+                question = f"delete the {models.get(model).estimator_name} {model}"
+            except UnknownName:
+                raise
+            except InvalidInput:
+                question = f"delete {model}, which cannot be read"
             confirm(screen, f"{question}?", f"this would {question}", "nothing was changed")
-        models.remove(found.id)
-    show_result(screen, f"removed {found.id}; what was charged stays charged", {"removed": found.id})
+        models.remove(model)
+    show_result(screen, f"removed {model}; what was charged stays charged", {"removed": model})
 
 
 @command.command()
@@ -430,11 +437,12 @@ def predict(
     \b
       tacit learn predict 0f5c… new.csv > predictions.csv
     """
+    from tacit.cli.feature_files import feature_parts
     from tacit.cli.rendering import field, json_value
 
     with _open(folder, server) as models:
         found = _found(models, model)
-        predictions = (found.predict(part, method) for part in _parts(rows, found))
+        predictions = (found.predict(part, method) for part in feature_parts(rows, found.features, found.kinds))
         if (first := next(predictions, None)) is None:
             from tacit.privacy.errors import EmptyInput
 
@@ -446,52 +454,3 @@ def predict(
             screen.show_object({"model": found.id, "method": first.method, "rows": listed})
         else:
             screen.show_records(names, (list(map(field, line)) for line in lines))
-
-
-def _parts(rows: Path, model: Model) -> Iterator[Mapping[str, list[Any]]]:
-    """Yield the features of some rows after another, as columns; raise InvalidInput for a file that has none."""
-    from tacit.privacy.errors import InvalidInput
-
-    features = list(zip(model.features, model.kinds, strict=True))
-    try:
-        with sys.stdin if str(rows) == "-" else rows.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            header = reader.fieldnames or ()
-            if missing := [name for name in model.features if name not in header]:
-                raise InvalidInput(
-                    f"{rows} has no column {missing[0]}; the features are {', '.join(model.features)}", name=missing[0]
-                )
-            cells = ([_cell(f"{rows}, line {reader.line_num}", row, *one) for one in features] for row in reader)
-            while part := list(islice(cells, ROWS_AT_ONCE)):
-                yield dict(zip(model.features, map(list, zip(*part, strict=True)), strict=True))
-    except FileNotFoundError:
-        raise InvalidInput(f"there is no file {rows}", name="rows", value=str(rows)) from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InvalidInput(f"{rows} cannot be read as CSV in UTF-8: {error}", name="rows", value=str(rows)) from None
-
-
-def _cell(place: str, row: Mapping[str, str | None], name: str, kind: Kind) -> Any:
-    """Return a field of a row of a CSV file as a value of a kind; raise InvalidInput for what is none."""
-    from tacit.privacy.errors import InvalidInput
-    from tacit.privacy.tables import Kind
-
-    text = row[name]
-    if not text:
-        raise InvalidInput(f"{place}: {name} is empty, and every row that is predicted needs a value", name=name)
-    readers: dict[Kind, tuple[Any, ...]] = {
-        Kind.TEXT: (str,),
-        Kind.BOOLEAN: ({"true": True, "false": False}.__getitem__,),
-        Kind.INTEGER: (int, float),
-        Kind.REAL: (int, float),
-        Kind.DATE: (date.fromisoformat,),
-        Kind.TIME: (datetime.fromisoformat,),
-    }
-    plain = text if kind is Kind.TEXT else text.strip().lower() if kind is Kind.BOOLEAN else text.strip()
-    for read in readers[kind]:
-        try:
-            found = read(plain)
-        except (ValueError, KeyError):
-            continue
-        if not isinstance(found, float) or isfinite(found):
-            return found
-    raise InvalidInput(f"{place}: {name} is {text[:TEXT_SHOWN]!r}, which is no {kind} value", name=name, value=text)

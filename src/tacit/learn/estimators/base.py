@@ -15,11 +15,10 @@ about an argument does; nothing of the kind depends on the rows of a registered 
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Final, NamedTuple, Self, Unpack
+from typing import Any, ClassVar, Final, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,19 +37,19 @@ from tacit.learn.counted_delta import (
     warn_if_less,
 )
 from tacit.learn.estimators.documents import FORMAT, encode, encode_features
-from tacit.learn.estimators.frames import BoundedRows, WrongFeatures, columns_of, names_in, one_column
+from tacit.learn.estimators.fit_inputs import FitInputs, ModelColumns
+from tacit.learn.estimators.frames import WrongFeatures, columns_of, names_in, one_column
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, plan_of
 from tacit.learn.estimators.parameters import (
-    UNBOUNDED,
     check_bounds,
     check_categories,
     check_classes,
     described,
     in_words,
 )
+from tacit.learn.estimators.repeated_fits import refuse_inside_a_search
 from tacit.ledger import Budget
-from tacit.measuring.allocation import Allocation, BudgetTerms
-from tacit.privacy.bounds import Bounds
+from tacit.measuring.allocation import BudgetTerms
 from tacit.privacy.errors import (
     EmptyInput,
     InvalidInput,
@@ -59,7 +58,7 @@ from tacit.privacy.errors import (
     OutOfRange,
     WrongType,
 )
-from tacit.privacy.numbers import failure_probability
+from tacit.privacy.numbers import agreed, failure_probability
 from tacit.privacy.tables import Kind
 from tacit.stats.answer import Answer
 from tacit.stats.array_sums import ArrayColumn, name_of
@@ -71,11 +70,8 @@ from tacit.stats.stated_kinds import LEARN, kind_of_bounds, kind_of_keys
 TARGET: Final = "target"
 """The name of y where it has none of its own."""
 
-MANY_FITS: Final = tuple(
-    f"sklearn.{name}"
-    for name in ("calibration", "ensemble", "feature_selection", "model_selection", "multiclass", "multioutput")
-)
-"""Modules of scikit-learn that fit copies of an estimator on the same rows."""
+REPEATED_MAX: Final = 64
+"""How many deltas that were charged before are tried, to find a training that was released already."""
 
 NOT_WRITTEN: Final = ("answer_", "cost_", "features_")
 """Fitted attributes that a document holds in other forms, or not at all."""
@@ -88,41 +84,6 @@ ALONE: Final = (
 
 class MissingTarget(NotFinite, ValueError):
     """y has missing values; also a ValueError, as scikit-learn's contract asks."""
-
-
-REPEATED_MAX: Final = 64
-"""How many deltas that were charged before are tried, to find a training that was released already."""
-
-
-class ModelColumns(NamedTuple):
-    """The names of the columns of a model, by which its plan asks `StatisticInputs` for them."""
-
-    features: tuple[str, ...]
-    target: str | None
-
-
-class FitInputs(StatisticInputs):
-    """The inputs of a fit, which takes `delta` of its budget, or none (0)."""
-
-    def __init__(self, columns: Mapping[str, Any], *given: Any, delta: float) -> None:
-        self._delta = delta
-        self._transformed = {name: one.bounds for name, one in columns.items() if isinstance(one, BoundedRows)}
-        super().__init__(columns, *given)
-
-    def bounds(self, column: str, stated: object) -> Bounds:
-        """Return the bounds of a column: stated, those of the transformer that made it, or registered ones."""
-        found = self._transformed.get(column) if stated is None else None
-        try:
-            return super().bounds(column, found[0] if found else stated)
-        except NotBounded:
-            if self.is_registered or stated is not None:
-                raise
-            raise NotBounded(f"{self.name(column)} has no declared bounds", accepted=UNBOUNDED) from None
-
-    @property
-    def allocation(self) -> Allocation:
-        """What the estimator may spend: all, less the share that learns its bounds."""
-        return replace(super().allocation, delta=self._delta)
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
@@ -162,7 +123,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         columns = columns_of(X)
         options: dict[str, Any] = {"budget": self.budget, "unit": unit, "kind": self._declared_kinds(columns)}
         if self.budget is None:
-            _refuse_inside_a_search()
+            refuse_inside_a_search()
             options["budget"] = self._own_budget()
         length = len(next(iter(columns.values())))
         if not length:
@@ -210,7 +171,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 raise EmptyInput(f"{name} needs a column that it predicts; state target=", name="target")
             raise InvalidInput(f"{name} predicts no column; leave target= out", name="target", value=target)
         columns: dict[str, Any] = {name: table[name] for name in features}
-        if len(columns) < len(features) or target in columns:
+        stated = [*features, *([] if target is None else [target])]
+        if len({table.table.column(name).name for name in stated}) < len(stated):
             raise InvalidInput("each column is a feature once, and the target is none of them", name="features")
         if target is not None:
             columns[target] = table[target]
@@ -278,7 +240,12 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Return options with what the fit costs, which they or the estimator state."""
         if options.get("rho") is None:
             return {**options, "epsilon": self._required_epsilon(options.get("epsilon"))}
-        agreed("rho", None if self.epsilon is None else f"of epsilon {self.epsilon}", options["rho"])
+        for name in ("epsilon", "delta"):
+            if (own := getattr(self, name)) is not None:
+                raise InvalidInput(
+                    f"the estimator has {name} {own} and its training rho {options['rho']}; state one of them",
+                    name=name,
+                )
         return options
 
     def _required_epsilon(self, stated: Any = None) -> Any:
@@ -315,18 +282,38 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         for name, found in value.items():
             setattr(self, name, found)
 
+    def encoded_parameters(self) -> dict[str, Any]:
+        """Return the parameters but the budget as JSON, or raise WrongType for one that a document cannot hold."""
+        found = {}
+        for name, one in self.get_params(deep=False).items():
+            if name != "budget":
+                try:
+                    found[name] = encode(one)
+                except WrongType as error:
+                    raise WrongType(f"{name}: {error.message}", name=name, value=one) from None
+        return found
+
+    def require_shapes(self) -> None:
+        """Raise InvalidInput for fitted arrays that do not belong to the features, beyond what predictions show."""
+
+    @property
+    def numbers_for_a_row(self) -> int:
+        """How many numbers are read for the prediction of one row, about: the fitted ones and the encoded columns."""
+        fitted = [one for name, one in vars(self).items() if name.endswith("_") and name not in NOT_WRITTEN]
+        parts = [part for one in fitted for part in (one if isinstance(one, list) else [one])]
+        return sum(map(np.size, parts)) + sum(self.features_.widths)
+
     def to_document(self) -> dict[str, Any]:
         """Return the fitted model as a document for `json.dump`, from which `from_document` makes it again.
 
         It holds what was released and public facts: the budget is left out, and no row is in it.
         """
         check_is_fitted(self)
-        parameters = {name: encode(one) for name, one in self.get_params(deep=False).items() if name != "budget"}
         names = [name for name in vars(self) if name.endswith("_") and name not in NOT_WRITTEN]
         return {
             "format": FORMAT,
             "estimator": type(self).__name__,
-            "parameters": parameters,
+            "parameters": self.encoded_parameters(),
             "features": encode_features(self.features_),
             "fitted": {name: encode(getattr(self, name)) for name in names},
             "cost": encode({"epsilon": self.cost_.epsilon, "delta": self.cost_.delta, "rho": self.cost_.rho}),
@@ -480,29 +467,6 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         """Return the most likely class of each row; values beyond bounds are clamped, as in the training."""
         shares = self.predict_proba(X)
         return np.asarray(self.classes_[np.argmax(shares, axis=1)])
-
-
-def agreed(name: str, own: Any, stated: Any) -> Any:
-    """Return a cost that an estimator or a training of it states; raise InvalidInput where both do and differ."""
-    if own is not None and stated is not None and own != stated:
-        raise InvalidInput(
-            f"the estimator has {name} {own} and its training {name} {stated}; state one of them", name=name
-        )
-    return own if stated is None else stated
-
-
-def _refuse_inside_a_search() -> None:
-    """Raise InvalidInput if the caller is a part of scikit-learn that fits several copies of an estimator."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith(MANY_FITS):
-            raise InvalidInput(
-                "each fit of a search, a cross-validation or an ensemble would have a budget of its own, and nothing "
-                "would add them up; give the estimator budget=, from which every fit is paid, or use "
-                "tacit.learn.PrivateSearch",
-                name="budget",
-            )
-        frame = frame.f_back  # type: ignore[assignment]
 
 
 def _listed_values(classes: Any) -> list[Any]:

@@ -19,9 +19,11 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from tacit.learn.estimators.base import ModelColumns
+from tacit.learn.estimators.documents import require_fitted
 from tacit.learn.estimators.exact_gradients import RESIDUAL, UNIT, WEIGHT, WEIGHT_MAX, residuals_of
+from tacit.learn.estimators.fit_inputs import ModelColumns
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, deviation
 from tacit.learn.estimators.noises import Measurement, RoundNoises, RoundsPlan
 from tacit.learn.estimators.trees import CellClassifier
@@ -159,6 +161,11 @@ class HistGradientBoostingClassifier(CellClassifier):
         )
         return AdditiveScores.of(features, target, rounds, rate, inputs)
 
+    def require_shapes(self) -> None:
+        for scores, width in zip(self.term_scores_, self.features_.widths, strict=True):
+            require_fitted("term_scores_", scores, (width,))
+        require_fitted("unlisted_scores_", self.unlisted_scores_, (len(self.features_.columns),))
+
     def decision_function(self, X: Any) -> Floats:
         """Return the logit of the second class for each row."""
         cells = self._cells_in(X)
@@ -169,5 +176,5 @@ class HistGradientBoostingClassifier(CellClassifier):
 
     def predict_proba(self, X: Any) -> Floats:
         """Return P(class | x) for each row and class."""
-        second = 1 / (1 + np.exp(-self.decision_function(X)))
+        second = expit(self.decision_function(X))
         return np.column_stack([1 - second, second])

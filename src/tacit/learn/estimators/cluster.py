@@ -22,13 +22,15 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
-from tacit.learn.estimators.base import ModelColumns, PrivateEstimator
+from tacit.learn.estimators.base import PrivateEstimator
+from tacit.learn.estimators.fit_inputs import ModelColumns
 from tacit.learn.estimators.frames import BoundedRows
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, deviation, require_numbers
 from tacit.learn.estimators.noises import least_noises
 from tacit.measuring.allocation import Allocation, Noise
 from tacit.measuring.moments import SQUARE_STEPS
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
+from tacit.privacy.errors import TooLarge
 from tacit.privacy.events import Event, composed
 from tacit.privacy.numbers import whole
 from tacit.stats.preparation import StatisticInputs
@@ -37,6 +39,9 @@ from tacit.stats.statistic import Noisy, noise_in_words
 
 CLUSTERS_MAX: Final = 256
 ROUNDS_MAX: Final = 100
+COMPARISONS_MAX: Final = 2**18
+"""The greatest number of distances and comparisons that the statements of all rounds write for a registered table."""
+
 SPREAD: Final = 0.225
 """The root mean square of a column within a cluster over half its bounds, as Su et al. assume it."""
 
@@ -243,6 +248,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         clusters = whole("n_clusters", self.n_clusters, at_most=CLUSTERS_MAX)
         rounds = whole("max_iter", self.max_iter, at_most=ROUNDS_MAX)
         size = len(columns.features)
+        if inputs.is_registered and rounds * clusters * (size + clusters) > COMPARISONS_MAX:
+            raise TooLarge(
+                f"{rounds} rounds of {clusters} clusters of {size} columns take too long on a registered table; rounds "
+                f"* clusters * (columns + clusters) may be {COMPARISONS_MAX:,} at most",
+                name="n_clusters",
+            )
         grid: tuple[Cut, ...] = ()
         if size <= GRID_COLUMNS_MAX:
             cells = max(2, round(GRID_CELLS ** (1 / size)))

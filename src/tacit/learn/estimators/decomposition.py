@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from tacit.learn.estimators.base import ModelColumns, PrivateEstimator
+from tacit.learn.estimators.base import PrivateEstimator
+from tacit.learn.estimators.fit_inputs import ModelColumns
 from tacit.learn.estimators.frames import BoundedRows
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, SumsPlan, require_numbers
 from tacit.learn.estimators.second_moments import SecondMoments

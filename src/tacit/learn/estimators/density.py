@@ -18,12 +18,14 @@ from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.learn.estimators.base import ModelColumns, PrivateEstimator
+from tacit.learn.estimators.base import PrivateEstimator
+from tacit.learn.estimators.documents import require_fitted
+from tacit.learn.estimators.fit_inputs import ModelColumns
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, SumsPlan, deviation, require_numbers
 from tacit.learn.estimators.noises import least_noises
 from tacit.measuring.allocation import Allocation
 from tacit.measuring.moments import SQUARE_STEPS
-from tacit.privacy.errors import TooWide
+from tacit.privacy.errors import InvalidInput, TooWide
 from tacit.privacy.numbers import positive, whole
 from tacit.stats.cells import Partition
 from tacit.stats.preparation import StatisticInputs
@@ -34,8 +36,8 @@ GRID_CELLS: Final = 1024
 """The number of cells of a grid, about, where `bins` does not state it."""
 
 GRID_MAX: Final = 65_536
-CHUNK: Final = 1024
-"""Rows whose distances to all cells are in memory at once."""
+CHUNK: Final = 2**20
+"""Distances of rows to cells in a column that are in memory at once, about."""
 
 CLEAR: Final = 2.0
 """Counts below this many standard deviations of their noise are taken as 0."""
@@ -129,13 +131,24 @@ class KernelDensity(DensityMixin, PrivateEstimator):  # type: ignore[misc]
         bandwidth = None if self.bandwidth is None else float(positive("bandwidth", self.bandwidth))
         return GridCounts.of(features, grid, inputs.allocation, bandwidth)
 
+    def require_shapes(self) -> None:
+        cells, width = len(self.weights_), len(self.features_.columns)
+        require_fitted("centres_", self.centres_, (cells, width))
+        require_fitted("weights_", self.weights_, (cells,))
+        require_fitted("bandwidth_", self.bandwidth_, (width,))
+        if (self.weights_ < 0).any() or not math.isclose(self.weights_.sum(), 1.0, abs_tol=1e-6):
+            raise InvalidInput("the weights are no shares", name="document")
+        if (self.bandwidth_ <= 0).any():
+            raise InvalidInput("a bandwidth is not above 0", name="document")
+
     def score_samples(self, X: Any) -> Floats:
         """Return the logarithm of the density at each row."""
         values = self._clamped(X)
         constant = np.log(self.bandwidth_).sum() + len(self.bandwidth_) / 2 * math.log(2 * math.pi)
         weights, found = np.log(self.weights_), np.empty(len(values))
-        for start in range(0, len(values), CHUNK):
-            here = slice(start, start + CHUNK)
+        rows = max(1, CHUNK // self.centres_.size)
+        for start in range(0, len(values), rows):
+            here = slice(start, start + rows)
             distances = (values[here, None, :] - self.centres_[None]) / self.bandwidth_
             found[here] = np.logaddexp.reduce(weights - 0.5 * np.square(distances).sum(axis=2), axis=1)
         return np.asarray(found - constant)

@@ -10,7 +10,9 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import date, datetime
+from decimal import Decimal
 from fractions import Fraction
+from itertools import cycle, islice, pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +21,7 @@ from tacit.learn.estimators.model_plan import Features
 from tacit.privacy.bounds import Bounds, Categories
 from tacit.privacy.errors import InvalidInput, WrongType
 from tacit.privacy.tables import Kind
+from tacit.stats.column_reader import MODULES
 from tacit.stats.rows import ColumnSteps, Cut
 
 FORMAT: Final = "tacit estimator 1"
@@ -34,7 +37,7 @@ def encode(value: Any) -> Any:
             return value
         case np.generic():
             return encode(value.item())
-        case float() | Fraction():
+        case float() | Fraction() | Decimal():
             number = float(value)
             return number if math.isfinite(number) else {"number": str(number)}
         case datetime():
@@ -51,7 +54,13 @@ def encode(value: Any) -> Any:
             return {"mapping": [[encode(key), encode(one)] for key, one in value.items()]}
         case list() | tuple() | range():
             return [encode(one) for one in value]
-    raise WrongType(f"a {type(value).__name__} cannot be written into a document", name="document", value=value)
+    if type(value).__module__.partition(".")[0] in MODULES and hasattr(value, "tolist"):  # a column of a frame
+        return encode(value.tolist())
+    raise WrongType(
+        f"a {type(value).__name__} cannot be written into a document; give a number, a text, a list or a mapping",
+        name="document",
+        value=value,
+    )
 
 
 def decode(written: Any) -> Any:
@@ -62,7 +71,10 @@ def decode(written: Any) -> Any:
         case list():
             return [decode(one) for one in written]
         case {"array": listed, "dtype": str(dtype)} if (found := _DTYPE.fullmatch(dtype)) is not None:
-            return np.array(decode(listed), dtype=np.str_ if found[1] == "U" else np.dtype(dtype))
+            made = np.array(decode(listed), dtype=np.str_ if found[1] == "U" else np.dtype(dtype))
+            if made.dtype.kind == "O" and any(isinstance(one, list | dict | np.ndarray) for one in made.flat):
+                raise InvalidInput("an array has rows of several lengths", name="document")
+            return made
         case {"number": str(text)}:
             return float(text)
         case {"time": str(text)}:
@@ -105,14 +117,31 @@ def decode_features(written: list[dict[str, Any]]) -> Features:
     return Features(tuple(columns), kinds)
 
 
-def example_row(features: Features) -> dict[str, list[Any]] | None:
-    """Return a made-up row of the features as columns, or None where some are dates or times."""
-    row: dict[str, list[Any]] = {}
-    for one, kind in zip(features.columns, features.kinds, strict=True):
-        if isinstance(one, Cut) and one.values:
-            row[one.column] = [one.values[0]]
-        elif kind in (Kind.DATE, Kind.TIME):
-            return None
-        else:
-            row[one.column] = [True if kind is Kind.BOOLEAN else 0]
-    return row
+def example_rows(features: Features, at_least: int) -> dict[str, list[Any]]:
+    """Return made-up rows as columns: each category, each edge and values beyond them, repeated for as many rows."""
+    values = {one.column: _examples(one, kind) for one, kind in zip(features.columns, features.kinds, strict=True)}
+    count = max(at_least, *map(len, values.values()))
+    return {name: list(islice(cycle(listed), count)) for name, listed in values.items()}
+
+
+def _examples(one: ColumnSteps | Cut, kind: Kind) -> list[Any]:
+    if isinstance(one, Cut) and one.values:
+        unlisted = ["".join(map(str, one.values)) + "?"] if kind is Kind.TEXT else []
+        return [*one.values, *unlisted]
+    if kind is Kind.BOOLEAN:
+        return [False, True]
+    if not kind.is_number:
+        raise InvalidInput(f"{one.column} has no categories", name="document")
+    edges = [float(edge) for edge in (one.edges if isinstance(one, Cut) else (one.lower, one.upper))]  # type: ignore[arg-type]
+    if not all(map(math.isfinite, edges)) or any(low >= high for low, high in pairwise(edges)):
+        raise InvalidInput("edges do not rise", name="document")
+    numbers = [edges[0] - 1, *edges, edges[-1] + 1]
+    return [math.floor(number) for number in numbers] if kind is Kind.INTEGER else numbers
+
+
+def require_fitted(name: str, found: Any, shape: tuple[int, ...]) -> None:
+    """Raise InvalidInput unless a fitted attribute is an array of finite numbers of a shape."""
+    if not isinstance(found, np.ndarray) or found.dtype.kind not in "iuf" or found.shape != shape:
+        raise InvalidInput(f"{name} is no array of the shape {shape}", name="document")
+    if not np.isfinite(found).all():
+        raise InvalidInput(f"{name} has numbers that are not finite", name="document")

@@ -14,7 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.learn.estimators.base import ModelColumns, PrivateRegressor
+from tacit.learn.estimators.base import PrivateRegressor
+from tacit.learn.estimators.fit_inputs import ModelColumns
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, SumsPlan, unit_of
 from tacit.learn.estimators.second_moments import SecondMoments
 from tacit.measuring.moments import SQUARE_STEPS

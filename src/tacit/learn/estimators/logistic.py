@@ -19,8 +19,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from tacit.learn.estimators.base import ModelColumns, PrivateClassifier
+from tacit.learn.estimators.base import PrivateClassifier
 from tacit.learn.estimators.exact_gradients import FEATURES_MAX, RESIDUAL, UNIT, WEIGHT_MAX, GradientRows
+from tacit.learn.estimators.fit_inputs import ModelColumns
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, deviation
 from tacit.learn.estimators.noises import Measurement, RoundNoises, RoundsPlan
 from tacit.mechanisms.randomness import SYSTEM, RandomSource

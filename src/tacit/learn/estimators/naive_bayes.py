@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.learn.estimators.base import ModelColumns, PrivateClassifier
+from tacit.learn.estimators.base import PrivateClassifier
+from tacit.learn.estimators.fit_inputs import ModelColumns
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, SumsPlan, deviation, unit_of
 from tacit.learn.estimators.noises import least_noises
 from tacit.measuring.allocation import Allocation

@@ -16,7 +16,8 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
-from tacit.learn.estimators.base import ModelColumns, PrivateEstimator
+from tacit.learn.estimators.base import PrivateEstimator
+from tacit.learn.estimators.fit_inputs import ModelColumns
 from tacit.learn.estimators.frames import BoundedRows
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, SumsPlan, require_numbers
 from tacit.learn.estimators.noises import least_noises

@@ -8,15 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import numpy as np
+
 from tacit import learn
 from tacit.accounting.conversions import Cost
 from tacit.learn.estimators.base import PrivateEstimator
-from tacit.learn.estimators.documents import FORMAT, decode, decode_features, example_row
+from tacit.learn.estimators.documents import FORMAT, decode, decode_features, example_rows
 from tacit.privacy.errors import InvalidInput, TacitError, UnknownName
 
 METHODS: Final = ("predict", "predict_proba", "transform", "score_samples")
 """What a model computes of rows; the first that an estimator has is its default."""
 
+
+EXAMPLES_MIN: Final = 7
+"""The least number of made-up rows that a model is tried on when it is read."""
 
 DAMAGE: Final = (
     ArithmeticError,
@@ -24,6 +29,7 @@ DAMAGE: Final = (
     LookupError,
     MemoryError,
     RecursionError,
+    StopIteration,
     TacitError,
     TypeError,
     ValueError,
@@ -42,17 +48,38 @@ def from_document(document: Mapping[str, Any]) -> PrivateEstimator:
     try:
         model: PrivateEstimator = kind(**{name: decode(one) for name, one in document["parameters"].items()})
         model.cost_ = Cost(**decode(document["cost"]))
+        if not all(type(one) in (int, float) for one in (model.cost_.epsilon, model.cost_.delta, model.cost_.rho)):
+            raise InvalidInput("a cost is no number", name="document")
         fitted = {name: decode(one) for name, one in document["fitted"].items()}
         if strange := [one for one in fitted if not one.endswith("_") or one.startswith("_") or hasattr(kind, one)]:
             raise InvalidInput(f"{strange[0]} is no fitted attribute", name="document")
+        if not isinstance(fitted.get("card_"), str):
+            raise InvalidInput("there is no card", name="document")
         model._set_fitted(decode_features(document["features"]), fitted, fitted.get("feature_names_in_"))
-        row = example_row(model.features_)
-        for method in METHODS if row is not None else ():
-            if hasattr(model, method):  # a damaged document raises here, not at the first prediction
-                getattr(model, method)(row)
+        _require_working(model)
     except DAMAGE as error:
         raise InvalidInput(f"the document is damaged: {error}", name="document") from None
     return model
+
+
+def _require_working(model: PrivateEstimator) -> None:
+    """Raise what a damaged model raises at a prediction, for rows of every category and between all edges."""
+    model.require_shapes()
+    for least in (EXAMPLES_MIN, EXAMPLES_MIN + 1):  # one length may be that of a damaged array by chance
+        rows = example_rows(model.features_, least)
+        count = len(next(iter(rows.values())))
+        if least > EXAMPLES_MIN and count > least:
+            rows = {name: [*listed, listed[0]] for name, listed in rows.items()}
+            count += 1
+        for method in METHODS:
+            if hasattr(model, method):
+                found = np.asarray(getattr(model, method)(rows))
+                if found.shape[:1] != (count,) or found.ndim > 2 or (found.dtype.kind == "O" and method != "predict"):
+                    raise InvalidInput(f"{method} has results of another shape", name="document")
+                if method == "predict_proba" and found.shape[1] != len(getattr(model, "classes_", ())):
+                    raise InvalidInput("there is no probability for each class", name="document")
+                if method == "transform" and found.shape[1] != len(model.get_feature_names_out()):
+                    raise InvalidInput("there is no name for each transformed column", name="document")
 
 
 def estimator_class(name: object) -> type[PrivateEstimator]:

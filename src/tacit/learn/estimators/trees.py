@@ -21,12 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.learn.estimators.base import ModelColumns, PrivateClassifier
+from tacit.learn.estimators.base import PrivateClassifier
+from tacit.learn.estimators.documents import require_fitted
+from tacit.learn.estimators.fit_inputs import ModelColumns
 from tacit.learn.estimators.model_plan import Features, Floats, ModelPlan, deviation
 from tacit.learn.estimators.noises import Measurement, RoundNoises, RoundsPlan
 from tacit.mechanisms.randomness import SYSTEM, RandomSource, words
 from tacit.mechanisms.simulation import SeededSource, mark_simulated
-from tacit.privacy.errors import TooLarge
+from tacit.privacy.errors import InvalidInput, TooLarge
 from tacit.privacy.numbers import whole
 from tacit.stats.preparation import StatisticInputs
 from tacit.stats.rows import CELLS_IN_ALL_MAX, ColumnSteps, Cut, Rows, Split, Term, TreeCut
@@ -188,6 +190,20 @@ class _TreeClassifier(CellClassifier):
     """What trees share: prediction by leaves."""
 
     max_depth: Any
+
+    def require_shapes(self) -> None:
+        trees, nodes, _ = np.shape(self.splits_)
+        require_fitted("splits_", self.splits_, (trees, nodes, 1 + max(self.features_.widths)))
+        require_fitted("leaf_proba_", self.leaf_proba_, (trees, nodes + 1, len(self.classes_)))
+        places = self.splits_[..., 0]
+        if (nodes + 1) & nodes or (places < 0).any() or (places >= len(self.features_.columns)).any():
+            raise InvalidInput("the splits are not those of a tree of the features", name="document")
+
+    @property
+    def numbers_for_a_row(self) -> int:
+        """How many numbers are read for the prediction of one row: a node of each level and a leaf of each tree."""
+        trees, nodes = self.splits_.shape[:2]
+        return int(trees * (nodes.bit_length() + len(self.classes_)) + len(self.features_.columns))
 
     @property
     def _depth(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from fastapi import APIRouter, Response
 
@@ -40,6 +40,9 @@ from tacit.wire.responses import (
 from tacit.wire.values import decode, encode
 
 router = APIRouter(prefix="/v1", tags=["models"])
+
+NUMBERS_MAX: Final = 2**28
+"""The greatest number of rows, times the numbers that the model reads for each, of one request for predictions."""
 
 
 @router.post(
@@ -100,6 +103,14 @@ def _predict(caller: Caller, model: str, prediction: PredictionRequest) -> Predi
     rows_max = caller.server.settings.limits.rows
     if (count := max(map(len, prediction.columns.values()), default=0)) > rows_max:
         raise TooLarge(f"there are {count:,} rows, and the limit of the server is {rows_max:,}", name="columns")
+    numbers = found.estimator.numbers_for_a_row
+    if count * numbers > NUMBERS_MAX:
+        raise TooLarge(
+            f"{count:,} rows of a model that reads {numbers:,} numbers for each take too long here; send at most "
+            f"{NUMBERS_MAX // numbers:,} rows at once, or download the model (client.model(id).estimator, tacit learn "
+            "export) and predict on your machine",
+            name="columns",
+        )
     said = found.predict(_decoded(prediction.columns, rows_max), prediction.method)
     return PredictionResponse(method=said.method, values=encode(said.values), names=said.names)
 
@@ -185,5 +196,6 @@ def _response(model: KeptModel) -> ModelResponse:
         permit=model.permit,
         trained_at=model.trained_at,
         cost=CostResponse.of(model.cost),
+        price=CostResponse.of(model.price),
         card=model.card,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from sklearn.base import clone
 
 import tacit
-from tacit.learn import from_document
+from tacit.learn import KernelDensity, from_document
 from tacit.privacy.errors import InvalidInput, NotBounded, TacitError
 from tacit.stats.array_sums import ArrayRows
 from tests.support.estimators import BOUNDS, CLASSES, COSTS, EXACT, EXAMPLES, GROUPS, LABELS, ROWS, SIZE, outputs
@@ -193,3 +194,22 @@ def test_a_plan_that_reads_rows_itself_states_a_step_for_each_measurement_at_lea
     plan = plan_of(name, tacit.privacy.Relation.ADD_REMOVE, 1, 0.0)
     measured, _ = record(plan, rows_of(name, [[(1.0, 2.0, "x", "high", 3.0)]], 1), seed=0)
     assert (plan.row_steps >= len(measured)) if read else (plan.row_steps == 0)
+
+
+@every_estimator
+def test_the_numbers_that_a_prediction_reads_grow_with_the_model(name: str) -> None:
+    example = EXAMPLES[name]
+    model = example.estimator().fit(example.X, example.y)
+    assert len(example.X.columns) < model.numbers_for_a_row < 20_000
+
+
+def test_a_density_of_many_cells_is_computed_in_little_memory() -> None:
+    rows = np.random.default_rng(0).random((20_000, 2))
+    model = KernelDensity(epsilon=1e6, bounds=(0, 1), bins=128).fit(rows)
+    assert len(model.centres_) > 10_000
+    assert model.numbers_for_a_row > 3 * len(model.centres_)
+    tracemalloc.start()
+    found = model.score_samples(rows[:300])
+    assert tracemalloc.get_traced_memory()[1] < 2**26
+    tracemalloc.stop()
+    assert found == pytest.approx([model.score_samples(rows[place : place + 1])[0] for place in range(300)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -10,12 +11,26 @@ import joblib
 import numpy as np
 import pytest
 from sklearn import ensemble
-from sklearn.experimental import enable_halving_search_cv  # noqa: F401
-from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, RandomizedSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
+from sklearn.base import clone, is_regressor
+from sklearn.compose import ColumnTransformer
+from sklearn.experimental import (
+    enable_halving_search_cv,  # noqa: F401
+    enable_iterative_imputer,  # noqa: F401
+)
+from sklearn.impute import IterativeImputer
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    HalvingRandomSearchCV,
+    RandomizedSearchCV,
+    cross_val_score,
+)
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.utils.discovery import all_estimators
 
 import tacit
-from tacit.learn import DecisionTreeClassifier, StandardScaler
+from tacit.learn import DecisionTreeClassifier, GaussianNB, LinearRegression, StandardScaler
+from tacit.learn.estimators.base import PrivateEstimator
 from tests.support.estimators import BOUNDS, EXAMPLES, LABELS, NUMBERS
 
 EPSILON = 0.5
@@ -89,3 +104,86 @@ def test_an_ensemble_needs_a_budget_and_a_pipeline_does_not() -> None:
         ).fit(x, LABELS)
     pipeline = make_pipeline(StandardScaler(epsilon=EPSILON, bounds=BOUNDS), DecisionTreeClassifier(**tree))
     assert np.isin(pipeline.fit(NUMBERS, LABELS).predict(NUMBERS), LABELS).all()
+
+
+AROUND = ("base_estimator", "estimator", "estimators", "regressor", "steps", "transformer_list", "transformers")
+"""Parameters of scikit-learn that hold other estimators."""
+OFTEN = {
+    **{name: kind for name, kind in all_estimators() if set(AROUND) & set(inspect.signature(kind).parameters)},
+    "HalvingGridSearchCV": HalvingGridSearchCV,
+    "HalvingRandomSearchCV": HalvingRandomSearchCV,
+    "IterativeImputer": IterativeImputer,
+}
+ONCE = {"ColumnTransformer", "FeatureUnion", "Pipeline", "TransformedTargetRegressor"}
+ELSEWHERE = {"AdaBoostClassifier": "sample_weight", "FrozenEstimator": "not fitted"}
+"""What is refused before it fits anything, for reasons of its own."""
+OTHERS: dict[str, dict[str, Any]] = {
+    "GridSearchCV": {"param_grid": {"alpha": [1.0, 2.0]}},
+    "HalvingGridSearchCV": {"param_grid": {"alpha": [1.0, 2.0]}},
+    "HalvingRandomSearchCV": {"param_distributions": {"alpha": [1.0, 2.0]}},
+    "RandomizedSearchCV": {"param_distributions": {"alpha": [1.0, 2.0]}, "n_iter": 2},
+    "RANSACRegressor": {"min_samples": 30},
+}
+
+
+@pytest.mark.parametrize("name", sorted(OFTEN))
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_fits_an_estimator_without_a_budget_at_most_once(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits, release, kind = [], PrivateEstimator._take_prepared, OFTEN[name]
+
+    def counted(self: Any, *given: Any, **named: Any) -> Any:
+        fits.append(self)
+        return release(self, *given, **named)
+
+    monkeypatch.setattr(PrivateEstimator, "_take_prepared", counted)
+    random = np.random.default_rng(0)
+    x = random.random((200, 3))
+    costs, labels = x @ [1.0, 2.0, 3.0], (x[:, 0] > 0.5).astype(int)
+    numbers: Any = {"epsilon": EPSILON, "bounds": (0, 1)}
+    scaler, classifier = StandardScaler(**numbers), GaussianNB(**numbers, classes=[-1, 0, 1])
+    regressor = LinearRegression(**numbers, target_bounds=(0, 6))
+    parameter = next(one for one in inspect.signature(kind).parameters if one in AROUND)
+    regresses = is_regressor(kind(**{parameter: regressor})) if "Regressor" in name else name == "IterativeImputer"
+    given: Any = regressor if regresses else classifier
+    if parameter in ("estimators", "steps"):
+        given = [("one", given)]
+    elif parameter in ("transformers", "transformer_list"):
+        given = [("one", scaler, [0, 1, 2]) if parameter == "transformers" else ("one", scaler)]
+    strict = {"error_score": "raise"} if "error_score" in inspect.signature(kind).parameters else {}
+    made = kind(**{parameter: given}, **strict, **OTHERS.get(name, {}))
+    y = costs if regresses else np.where(np.arange(200) < 100, labels, -1) if "SelfTraining" in name else labels
+    if name == "IterativeImputer":
+        x[::7, 0] = np.nan
+    elif name.startswith(("MultiOutput", "RegressorChain", "ClassifierChain")):
+        y = np.column_stack([y, y])
+    if name in ONCE:
+        made.fit(x, y)
+        assert len(fits) == 1
+    else:
+        with pytest.raises((tacit.TacitError, ValueError), match=ELSEWHERE.get(name, "PrivateSearch")):
+            made.fit(x, y)
+        assert fits == []
+
+
+def test_a_job_that_does_not_show_what_started_it_needs_a_budget() -> None:
+    def union() -> Any:
+        scaler = StandardScaler(epsilon=EPSILON, bounds=(-5, 5))
+        return FeatureUnion([("one", clone(scaler)), ("two", clone(scaler))], n_jobs=2)
+
+    x = NUMBERS.to_numpy()
+    with joblib.parallel_backend("threading"):
+        with pytest.raises(tacit.TacitError, match="PrivateSearch"):
+            union().fit(x)
+        budget = tacit.Budget(1.0)
+        for _, each in (paid := union()).transformer_list:
+            each.set_params(budget=budget)
+        paid.fit(x)
+    assert budget.spent().epsilon == pytest.approx(2 * EPSILON)
+
+
+def test_a_column_transformer_and_a_clone_of_it_need_no_budget() -> None:
+    parts = ColumnTransformer([("all", StandardScaler(epsilon=EPSILON, bounds=BOUNDS), ["a", "b"])], n_jobs=1)
+    for made in (parts, clone(parts)):
+        assert made.fit_transform(NUMBERS).shape == NUMBERS.shape
