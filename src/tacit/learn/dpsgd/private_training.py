@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -37,18 +37,13 @@ from tacit.learn.dpsgd.matrix_noise import MatrixNoise
 from tacit.learn.dpsgd.rounding import single_rows
 from tacit.learn.dpsgd.sampling import Chunk, Groups, Indices, poisson_sample
 from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule
+from tacit.learn.dpsgd.step_noise import UNCLIPPED_COUNT, StepCanaries, StepNoise, no_sums
 from tacit.learn.secret_seeds import SecretSeeds
 from tacit.ledger import Budget
 from tacit.mechanisms.bulk_gaussian import BulkGaussian
 from tacit.mechanisms.randomness import SYSTEM
 from tacit.privacy.errors import AlreadySettled, Exhausted, InvalidInput, WrongType
 from tacit.privacy.figures import at_most
-
-CANARY_SUMS: Final = "tacit canaries"
-UNCLIPPED_COUNT: Final = "tacit count"
-"""Names beside the parameters' in what a step releases: the directions of canaries, the count of adaptive clipping."""
-ROUNDING: Final = 1 + 2.0**-28
-"""The factor on deviations: more than the rounding errors of computing them, and of a count of up to 2^24 units."""
 
 
 class PrivateTraining:
@@ -68,12 +63,11 @@ class PrivateTraining:
         self._source = SYSTEM
         self._process = os.getpid()
         self._seeds = SecretSeeds(self._source)
-        self._noise = BulkGaussian(self._source, exact=settings.exact_noise, in_place=True)
         self._anchor = StateAnchor(budget, settings) if parts.processes.is_first and budget is not None else None
         self._progress = TrainingProgress(settings.schedule.clip_at(0))
         units = parts.units.count + (0 if self._anchor is None else settings.canaries)
         self._groups = Groups(units, settings.schedule.bands, f"{settings.secret} {parts.processes.rank}")
-        self._matrix = MatrixNoise(settings.schedule.coefficients)
+        self._noise = self._noise_after({})
         self._chunks: deque[tuple[Chunk, Any]] = deque()
         self._pending: tuple[Chunk, Any] | None = None
         self._sums: dict[str, Tensor] = {}
@@ -83,6 +77,9 @@ class PrivateTraining:
         self._canaries: Canaries | None = None
         self._averaged: dict[str, Tensor] | None = None
         self._ended_why = ""
+        self._is_saved = self._is_settled = False
+        self._announced = settings.schedule.steps
+        """The number of steps that are noted, or need no note: without a file nobody else can go on."""
         self._versions: list[int] = []
         self._finding: Finding | None = None
 
@@ -99,9 +96,16 @@ class PrivateTraining:
         self._versions = self._count_changes()
         return self
 
+    def _noise_after(self, tensors: dict[str, Tensor]) -> StepNoise:
+        schedule, exact = self._settings.schedule, self._settings.exact_noise
+        noise = BulkGaussian(self._source, exact=exact, in_place=True)
+        return StepNoise(schedule, noise, MatrixNoise(schedule.coefficients, tensors))
+
     def restore(self, state: State) -> Self:
         """Continue from a state of a file: claim it for this process first."""
-        self._progress = state.progress_after_lease
+        self._progress = state.progress_after(
+            self._parts.processes.decided_by_first(lambda: self._adopted(state))["noted"]
+        )
         per_pass = self._settings.schedule.steps_per_pass
         if per_pass is not None:  # a pass that was begun is not continued in another order
             begun = min(-self._progress.counted % per_pass, self._steps_left)
@@ -110,20 +114,23 @@ class PrivateTraining:
             self._averaged = {name: state.tensors[f"average.{name}"] for name in self._parts.parameters}
         if self._anchor is not None and self._settings.canaries:
             self._canaries = Canaries.of(state.tensors)
-        self._matrix = MatrixNoise(self._settings.schedule.coefficients, state.tensors)
+        self._noise = self._noise_after(state.tensors)
 
         def claim() -> dict[str, Any]:
-            assert self._anchor is not None
-            self._anchor.adopt(state)
-            if not state.is_over:
-                self._store()
+            self._store()
             return {}
 
-        self._parts.processes.decided_by_first(claim)
+        if not state.is_over:
+            self._parts.processes.decided_by_first(claim)
         self._versions = self._count_changes()
+        self._is_settled = state.is_over and not state.is_noted
         if not self._steps_left:
             self._end()
         return self
+
+    def _adopted(self, state: State) -> dict[str, Any]:
+        assert self._anchor is not None
+        return {"noted": self._anchor.adopt(state)}
 
     def __iter__(self) -> Self:
         self._require_live()
@@ -215,9 +222,15 @@ class PrivateTraining:
         """
         self._ended_why = "a step failed or was interrupted after its noise was drawn"
         with interrupts_held():
-            sums = self._parts.processes.all_reduce(self._sums or self._no_sums())
+            sums = self._parts.processes.all_reduce(
+                self._sums or no_sums(self._parts.parameters, self._settings.schedule)
+            )
+            step = self._progress.counted
+            self._progress = replace(self._progress, forfeited=self._progress.forfeited + 1)  # until it is in the model
             if self._anchor is not None:
-                released = self._noisy(sums)
+                if step >= self._announced:
+                    self._anchor.announce(step + 1)
+                released = self._noise.noisy(sums, step, self._progress.clip, self._step_canaries)
                 self._change(released, extra)
                 self._store_if_due()
             else:
@@ -230,49 +243,11 @@ class PrivateTraining:
             if not self._steps_left:
                 self._end()
 
-    def _no_sums(self) -> dict[str, Tensor]:
-        """Return the sums of a batch without units."""
-        sums = {name: torch.zeros_like(one) for name, one in self._parts.parameters.items()}
-        if isinstance(self._settings.schedule.clip, AdaptiveClip):
-            sums[UNCLIPPED_COUNT] = torch.zeros(1, dtype=torch.float64)
-        return sums
-
-    def _noisy(self, sums: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return what a step releases: the sums with Gaussian noise, in one mechanism.
-
-        Neighbours: one unit more or less (one row replaced, with a loader). Sensitivity: clip (1 + widening) for the
-        gradients, rounding included (`rounding`), and with adaptive clipping 1/2 for the count, which is scaled so that
-        one deviation serves both (`schedule`).
-        Theorem: `Sampled(rate, Gaussian(multiplier))` for the deviation over the joint sensitivity; with several bands
-        for all steps that a unit's gradient enters, together (`matrix_noise`).
-        """
-        schedule, step = self._settings.schedule, self._progress.counted
-        clip = self._progress.clip * (1 + schedule.widening)
-        deviation = schedule.sum_noise_at(step) * clip * ROUNDING
-        sensitivity = deviation / schedule.noise_at(step)
-        scale = 1.0
-        sums = dict(sums)
-        if isinstance(schedule.clip, AdaptiveClip):
-            scale = deviation / schedule.clip.deviation(schedule.batch_size)
-            sums[UNCLIPPED_COUNT] = sums[UNCLIPPED_COUNT] * scale
-        if self._canaries is not None and self._sampled_canaries is not None:
-            sums[CANARY_SUMS] = torch.from_numpy(self._canaries.means(self._sampled_canaries, schedule) * clip)
-            self._canaries.samples[self._sampled_canaries] += 1
-        sums = self._matrix.encoded(step, sums)
-        means = sums[CANARY_SUMS] / clip if CANARY_SUMS in sums else None
-        noisy = self._noise.add(sums, deviation, sensitivity)  # whose memory is that of the sums
-        if self._canaries is not None and means is not None:
-            shown = noisy.pop(CANARY_SUMS)
-            groups = self._groups.numbers[self._parts.units.count :]
-            squares = self._canaries.score(shown / clip, means, step, groups, schedule)
-            self._progress = replace(
-                self._progress,
-                noise_squares=self._progress.noise_squares + squares,
-                noise_numbers=self._progress.noise_numbers + len(shown),
-            )
-        if UNCLIPPED_COUNT in noisy:
-            noisy[UNCLIPPED_COUNT] = noisy[UNCLIPPED_COUNT] / scale
-        return self._matrix.decoded(step, noisy)
+    @property
+    def _step_canaries(self) -> StepCanaries | None:
+        if self._canaries is None or self._sampled_canaries is None:
+            return None
+        return StepCanaries(self._canaries, self._sampled_canaries, self._groups.numbers[self._parts.units.count :])
 
     def _change(self, released: dict[str, Tensor], extra: dict[str, Tensor]) -> None:
         """Change the weights by what a step released; post-processing."""
@@ -290,11 +265,18 @@ class PrivateTraining:
             decay = min(self._settings.average, (1 + done) / (10 + done))
             for name, parameter in self._parts.parameters.items():
                 self._averaged[name].lerp_(parameter.detach(), 1 - decay)
-        clip = schedule.clip_at(self._progress.counted + 1)
+        clip = schedule.clip_at(self._progress.counted)
         if isinstance(schedule.clip, AdaptiveClip):
             share = released[UNCLIPPED_COUNT].item() / schedule.batch_size + 0.5
             clip = schedule.clip.after(self._progress.clip, share)
-        self._progress = replace(self._progress, done=done, clip=clip)
+        self._progress = replace(
+            self._progress,
+            done=done,
+            forfeited=self._progress.forfeited - 1,
+            clip=clip,
+            noise_squares=self._progress.noise_squares + self._noise.squares,
+            noise_numbers=self._progress.noise_numbers + self._noise.numbers,
+        )
 
     def _public_gradients(self, public_loss: Any) -> dict[str, Tensor]:
         loss = public_loss()
@@ -313,29 +295,28 @@ class PrivateTraining:
         """Store and note the state, if the training has a file."""
         if self._checkpoint is not None:
             self._write(self._checkpoint, lease=self._checkpoint_every - 1)
+            self._announced = self._progress.counted + self._checkpoint_every - 1
 
     def _write(self, place: Path, *, lease: int, is_noted: bool = True) -> None:
         assert self._anchor is not None
+        self._announced = 0  # unless it succeeds: the next step is noted, after which nobody goes on from the file
         tensors, rest = optimizer_parts(self._parts.optimizer, self._parts.scheduler)
         tensors |= model_tensors(self._parts.model)
         tensors |= {f"average.{name}": one for name, one in (self._averaged or {}).items()}
         tensors |= {} if self._canaries is None else self._canaries.tensors
-        tensors |= self._matrix.tensors if self._steps_left else {}
+        tensors |= self._noise.matrix.tensors if self._steps_left else {}
         self._anchor.store(place, self._progress, lease, tensors, rest, is_noted=is_noted)
 
     def _end(self) -> None:
         """Settle the charge and audit the training."""
         self._seeds.restore()
         self._clipper.close()
-        self._matrix.forget()
+        self._noise.matrix.forget()
         if self._anchor is None or self._budget is None:
             return
-        schedule, counted = self._settings.schedule, self._progress.counted
-        with suppress(AlreadySettled):  # noting the last step has committed it, or a process that died has
-            if self._progress.is_stopped:
-                self._budget.refund(self._settings.permit, schedule.event_of(max(counted, 1)))
-        with suppress(AlreadySettled):
-            self._budget.commit(self._settings.permit)
+        schedule = self._settings.schedule
+        if not self._is_settled:
+            self._settle(self._budget)
         if self._canaries is not None and self._progress.noise_numbers:
             promise = (self.epsilon_spent, schedule.delta)
             self._finding = self._canaries.finding(promise, schedule, self._source)
@@ -343,22 +324,39 @@ class PrivateTraining:
             if self._finding.is_violation or self.faults or (ratio is not None and ratio[2] < 1):
                 warnings.warn(f"the audit refutes the promise of this training: {self._audit_words}", stacklevel=3)
 
+    def _settle(self, budget: Budget) -> None:
+        """Refund the steps that were not run, if the training was stopped, and commit the charge."""
+        permit = self._settings.permit
+        with suppress(AlreadySettled):  # noting the last step has committed it, or a process that died has
+            if self._progress.is_stopped:
+                budget.refund(permit, self._settings.schedule.event_of(max(self._progress.counted, 1)))
+        with suppress(AlreadySettled):
+            budget.commit(permit)
+        self._is_settled = True
+
     def stop(self) -> None:
         """End the training before its last step.
 
         Steps that were not run are refunded by a ledger in the accounts of its filter that count them one by one (a
         budget with filter "renyi" or "zcdp"); the sum of epsilons counted the training as a whole and keeps its price,
         since a loss distribution does not cover a stop that depends on what was released. Budgets in memory refund
-        nothing.
+        nothing. A training of which a step failed can be stopped as well, and that step counts.
         """
-        self._require_live()
-        if not self._steps_left:
+        if self._is_saved or os.getpid() != self._process:
+            self._require_live()
+        if self._is_settled or not (self._steps_left or self._progress.is_stopped):
             return
-        self._progress = replace(self._progress, is_stopped=True)
+        going_on, self._progress = self._progress, replace(self._progress, is_stopped=True)
         self._chunks.clear()
         self._pending = None
         if self._anchor is not None:
-            self._store()
+            try:
+                self._store()
+                if self._checkpoint is None:
+                    self._anchor.end(self._progress.counted)
+            except BaseException:
+                self._progress = going_on
+                raise
         self._end()
 
     def save(self, path: Path | str) -> None:
@@ -374,7 +372,7 @@ class PrivateTraining:
             self._write(place, lease=0, is_noted=bool(self._steps_left))
         if self._steps_left:
             self._clipper.close()
-            self._ended_why = "it was saved"
+            self._ended_why, self._is_saved = "it was saved", True
 
     @property
     def steps(self) -> int:

@@ -20,7 +20,8 @@ counts it (not through `.data`), and stops the training.
 
 Order: everything that can be checked is checked, then the whole training is charged, then the first row is read. A
 failure in the loop loses no step: the same chunk is handed out again when the loop is entered again. A failure inside
-`step` once its noise is drawn ends this object, and the training goes on from its checkpoint (`checkpoints`).
+`step` once its noise is drawn ends this object, and counts as a step; the training goes on from its checkpoint
+(`checkpoints`), or is stopped.
 
 Arguments of `make_private`:
 
