@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections import deque
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +32,8 @@ from tacit.learn.dpsgd.checkpoints import (
 from tacit.learn.dpsgd.clipping import PerSampleClipper
 from tacit.learn.dpsgd.inputs import TrainingParts
 from tacit.learn.dpsgd.interrupts import interrupts_held
+from tacit.learn.dpsgd.loader_passes import LoaderPasses, rows_in
+from tacit.learn.dpsgd.losses import public_gradients, require_losses, require_public_loss
 from tacit.learn.dpsgd.matrix_noise import MatrixNoise
 from tacit.learn.dpsgd.rounding import single_rows
 from tacit.learn.dpsgd.sampling import Chunk, Groups, Indices, poisson_sample
@@ -42,7 +43,7 @@ from tacit.learn.secret_seeds import SecretSeeds
 from tacit.ledger import Budget
 from tacit.mechanisms.bulk_gaussian import BulkGaussian
 from tacit.mechanisms.randomness import SYSTEM
-from tacit.privacy.errors import AlreadySettled, Exhausted, InvalidInput, WrongType
+from tacit.privacy.errors import AlreadySettled, Exhausted, InvalidInput
 from tacit.privacy.figures import at_most
 
 
@@ -73,7 +74,7 @@ class PrivateTraining:
         self._sums: dict[str, Tensor] = {}
         self._is_precise = False
         self._sampled_canaries: Indices | None = None
-        self._passes: Iterator[Any] | None = None
+        self._passes = LoaderPasses(parts.loader)
         self._canaries: Canaries | None = None
         self._averaged: dict[str, Tensor] | None = None
         self._ended_why = ""
@@ -106,10 +107,7 @@ class PrivateTraining:
         self._progress = state.progress_after(
             self._parts.processes.decided_by_first(lambda: self._adopted(state))["noted"]
         )
-        per_pass = self._settings.schedule.steps_per_pass
-        if per_pass is not None:  # a pass that was begun is not continued in another order
-            begun = min(-self._progress.counted % per_pass, self._steps_left)
-            self._progress = replace(self._progress, forfeited=self._progress.forfeited + begun)
+        self._forfeit_pass()
         if self._settings.average is not None:
             self._averaged = {name: state.tensors[f"average.{name}"] for name in self._parts.parameters}
         if self._anchor is not None and self._settings.canaries:
@@ -154,8 +152,6 @@ class PrivateTraining:
             if not self._steps_left:
                 raise StopIteration
             self._draw()
-            if not self._chunks:  # an empty batch
-                self._release({})
         self._clipper.forget()
         chunk, batch = self._chunks.popleft()
         self._pending = (chunk, batch)
@@ -174,18 +170,33 @@ class PrivateTraining:
             self._sampled_canaries = sampled[len(inside) :] - people
             most, views = self._settings.physical_batch_size, self._settings.views
             self._chunks.extend((chunk, None) for chunk in self._parts.units.chunks(inside, most, views))
+            if not self._chunks:  # an empty batch
+                self._release({})
             return
         self._seeds.seed()  # a loader shuffles and augments
-        batch = None if self._passes is None else next(self._passes, None)
+        batch = None
+        try:
+            batch = self._passes.read(is_first=self._progress.counted % schedule.steps_per_pass == 0)
+        finally:
+            if batch is None:
+                self._seeds.restore()
+                self._forfeit_pass()
+                if not self._steps_left:
+                    self._end()
         if batch is None:
-            self._passes = iter(self._parts.loader)
-            batch = next(self._passes)
+            return
         if self._canaries is not None:
             step = self._progress.counted
             self._sampled_canaries = self._canaries.sampled_by_loader(step, schedule.steps_per_pass)
-        size = len(batch[0] if isinstance(batch, tuple | list) else batch)
+        size = rows_in(batch)
         self._is_precise = size > single_rows(schedule.batch_size)
         self._chunks.append((Chunk(torch.arange(size).numpy(), None, True), batch))
+
+    def _forfeit_pass(self) -> None:
+        """Count the steps that are left of a begun pass over a loader: it is not continued in another order."""
+        per_pass = self._settings.schedule.steps_per_pass
+        left = 0 if per_pass is None else min(-self._progress.counted % per_pass, self._steps_left)
+        self._progress = replace(self._progress, forfeited=self._progress.forfeited + left)
 
     def step(self, losses: Tensor, public_loss: Any = None) -> None:
         """Take the losses of the rows that were handed out last; with the last rows of a batch, change the weights.
@@ -197,10 +208,7 @@ class PrivateTraining:
         chunk = self._require_losses(losses)
         self._seeds.restore()
         self._require_unchanged()
-        if public_loss is not None and (not callable(public_loss) or self._parts.processes.size > 1):
-            raise WrongType(
-                "public_loss must be a function that returns a loss, in a training of one process", name="public_loss"
-            )
+        require_public_loss(public_loss, self._parts.processes.size)
         views, clip = self._settings.views, self._progress.clip
         units = None if chunk.units is None else torch.from_numpy(chunk.units)
         sums, norms = self._clipper.clipped_sums(
@@ -208,7 +216,10 @@ class PrivateTraining:
         )
         if isinstance(self._settings.schedule.clip, AdaptiveClip):
             sums[UNCLIPPED_COUNT] = ((norms <= clip).double() - 0.5).sum().reshape(1)
-        extra = self._public_gradients(public_loss) if chunk.is_last and public_loss is not None else {}
+        extra: dict[str, Tensor] = {}
+        if chunk.is_last and public_loss is not None:
+            extra = public_gradients(public_loss, self._parts.parameters)
+            self._clipper.forget()
         self._pending = None  # before they are added: never twice
         for name, one in sums.items():
             self._sums[name] = self._sums[name].double().add_(one) if name in self._sums else one
@@ -277,15 +288,6 @@ class PrivateTraining:
             noise_squares=self._progress.noise_squares + self._noise.squares,
             noise_numbers=self._progress.noise_numbers + self._noise.numbers,
         )
-
-    def _public_gradients(self, public_loss: Any) -> dict[str, Tensor]:
-        loss = public_loss()
-        if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
-            raise WrongType("public_loss must return one loss with a gradient", name="public_loss")
-        parameters = self._parts.parameters
-        found = torch.autograd.grad(loss.sum(), list(parameters.values()), allow_unused=True, materialize_grads=True)
-        self._clipper.forget()
-        return dict(zip(parameters, found, strict=True))
 
     def _store_if_due(self) -> None:
         if self._checkpoint is not None and (self._progress.done % self._checkpoint_every == 0 or not self._steps_left):
@@ -474,15 +476,7 @@ class PrivateTraining:
         if self._pending is None:
             raise InvalidInput("call step once for each batch of the loop over this training", name="step")
         chunk = self._pending[0]
-        if not isinstance(losses, Tensor) or losses.ndim != 1 or len(losses) != len(chunk.rows):
-            raise WrongType(
-                f'losses must be a tensor with one loss for each of the {len(chunk.rows):,} rows (reduction="none")',
-                name="losses",
-            )
-        if not losses.requires_grad:
-            raise InvalidInput(
-                "the losses have no gradient; compute them from the model, with gradients", name="losses"
-            )
+        require_losses(losses, len(chunk.rows))
         return chunk
 
     def _count_changes(self) -> list[int]:

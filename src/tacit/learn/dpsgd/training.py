@@ -37,7 +37,8 @@ Arguments of `make_private`:
     units                 names the unit of each row, if a unit has several; its rows are sampled and clipped together
     physical_batch_size   the most rows that are handed out at once; a batch then comes in several chunks
     loader                a DataLoader over `data` instead of Poisson samples. Its batches give no amplification, and
-                          the guarantee is for one row replaced, so the budget must be of that relation
+                          the guarantee is for one row replaced, so the budget must be of that relation. A read that
+                          fails, or a pass that is short, loses the other steps of that pass once one of them was run
     checkpoint            a new file that holds the state after every `checkpoint_every` steps, for `resume`; of the
                           steps since the last state, those that may have been seen are lost with a process that dies
     rows_apart            states that the model treats rows apart, where that cannot be tried on made-up rows
