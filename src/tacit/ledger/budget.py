@@ -5,8 +5,9 @@
     budget.spent(), budget.remaining()
 
 Promise: the time of an admission and the size of the object do not grow with the number of charges, prices do not
-depend on their order, and threads may share the object. It ends with the process; budgets that must outlive it belong
-into a `Ledger`, whose budgets have the same methods.
+depend on their order, and threads may share the object. A forked process cannot change it, since it would spend it
+beside its parent. It ends with the process; budgets that must outlive it belong into a `Ledger`, whose budgets have the
+same methods.
 
 A report has three readings of what was admitted:
 
@@ -20,6 +21,7 @@ where they cannot be computed.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -189,6 +191,7 @@ class Budget:
         self._tally = Tally(self._filter.cap.relation)
         self._lock = Lock()
         self._notes: dict[str, str] = {}
+        self._process = os.getpid()
 
     def __deepcopy__(self, _memo: object) -> Self:
         """Return the budget itself: what copies of its holder spend, such as clones of an estimator, is added up."""
@@ -265,6 +268,7 @@ class Budget:
 
     def charge(self, event: Event, purpose: str = "") -> Permit:
         """Admit an event and charge it, or raise BudgetExceeded and charge nothing."""
+        self._require_own()
         measured, why = measure(event), note("purpose", purpose)
         amounts = self._filter.price(measured)
         cost = self._filter.cost(measured, amounts)
@@ -323,9 +327,11 @@ class Budget:
 
     def refund(self, permit: Permit | str, ran: Event) -> None:
         """Refund the steps of a refundable event that were not run, as `Ledger.refund`; in memory nothing is."""
+        self._require_own()
 
     def annotate(self, permit: Permit | str, text: str, *, before: str) -> None:
         """Set the note of a reserved release if `before` is its last note; otherwise raise AlreadySettled."""
+        self._require_own()
         permit_id, kept, last = _permit_id(permit), note("note", text, required=True), note("before", before)
         with self._lock:
             if self._last_note(permit_id) != last:
@@ -356,6 +362,7 @@ class Budget:
 
         In memory a permit without a note is forgotten.
         """
+        self._require_own()
         permit_id, last = _permit_id(permit), None if before is None else note("before", before)
         with self._lock:
             noted = self._last_note(permit_id)
@@ -365,6 +372,15 @@ class Budget:
                 )
             if not noted:
                 del self._notes[permit_id]
+
+    def _require_own(self) -> None:
+        """Raise in a forked process, whose copy of the budget would be spent beside its parent's."""
+        if os.getpid() != self._process:
+            raise InvalidInput(
+                "this budget in memory is that of another process, from which this one was forked; processes share a "
+                "budget in a ledger: tacit.ledger.Ledger.open(folder)",
+                name="budget",
+            )
 
     def _last_note(self, permit_id: str) -> str:
         found = self._notes.get(permit_id)
