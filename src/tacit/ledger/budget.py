@@ -41,6 +41,7 @@ from tacit.ledger.amounts import (
     add_charge,
     ceil_float,
     ceil_units,
+    subtract_amounts,
 )
 from tacit.ledger.answer_storage import StorageQuota
 from tacit.ledger.caps import Cap
@@ -92,6 +93,12 @@ class Tally:
             self.unlisted += count
         else:
             self._rho_units += count * units
+
+    def remove(self, measured: Measured) -> None:
+        """Forget an event that was added and not run, if it is listed."""
+        left = self._counts.pop(measured.event, 0) - 1
+        if left > 0:
+            self._counts[measured.event] = left
 
     def copy(self) -> Tally:
         """Return a copy, to be read while other threads go on counting."""
@@ -191,6 +198,7 @@ class Budget:
         self._tally = Tally(self._filter.cap.relation)
         self._lock = Lock()
         self._notes: dict[str, str] = {}
+        self._refundable: dict[str, Measured] = {}
         self._process = os.getpid()
 
     def __deepcopy__(self, _memo: object) -> Self:
@@ -323,11 +331,23 @@ class Budget:
         permit = self.charge(event, purpose)
         with self._lock:
             self._notes[permit.id] = ""
+            if refundable is True:
+                self._refundable[permit.id] = measure(permit.event)
         return permit
 
-    def refund(self, permit: Permit | str, ran: Event) -> None:
-        """Refund the steps of a refundable event that were not run, as `Ledger.refund`; in memory nothing is."""
+    def refund(self, permit: Permit | str, ran: Event | None) -> None:
+        """Refund the steps of a refundable event that were not run, as `Ledger.refund`.
+
+        In memory the whole event is refunded if none was run, and nothing else; nobody goes on with its note.
+        """
         self._require_own()
+        permit_id = _permit_id(permit)
+        with self._lock:
+            if ran is not None or (measured := self._refundable.pop(permit_id, None)) is None:
+                return
+            self._notes[permit_id] = "refunded"
+            self._totals = subtract_amounts(self._totals, self._filter.price(measured))
+            self._tally.remove(measured)
 
     def annotate(self, permit: Permit | str, text: str, *, before: str) -> None:
         """Set the note of a reserved release if `before` is its last note; otherwise raise AlreadySettled."""
@@ -370,6 +390,7 @@ class Budget:
                 raise AlreadySettled(
                     f"permit {permit_id} was annotated meanwhile; read its note and try again", name="permit"
                 )
+            self._refundable.pop(permit_id, None)
             if not noted:
                 del self._notes[permit_id]
 

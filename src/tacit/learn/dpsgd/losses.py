@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
 
-from tacit.privacy.errors import InvalidInput, WrongType
+from tacit.privacy.errors import InvalidInput, TacitError, WrongType
+
+_OF_THE_MODEL: Final = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def require_losses(losses: Any, rows: int) -> None:
@@ -35,3 +39,19 @@ def public_gradients(public_loss: Any, parameters: dict[str, nn.Parameter]) -> d
         raise WrongType("public_loss must return one loss with a gradient", name="public_loss")
     found = torch.autograd.grad(loss.sum(), list(parameters.values()), allow_unused=True, materialize_grads=True)
     return dict(zip(parameters, found, strict=True))
+
+
+@contextmanager
+def coded_errors() -> Iterator[None]:
+    """Raise WrongType for what a model's own code raises where gradients of single rows are computed."""
+    try:
+        yield
+    except (TacitError, torch.OutOfMemoryError):
+        raise
+    except _OF_THE_MODEL as error:
+        raise WrongType(
+            f"the gradients of single rows cannot be computed for this model ({type(error).__name__}, shown above); "
+            "modules with weights of their own must run on one row at a time, and take tensors alone. No step was run: "
+            "call step again with other losses, or stop() to end the training",
+            name="model",
+        ) from error

@@ -33,7 +33,7 @@ from tacit.learn.dpsgd.clipping import PerSampleClipper
 from tacit.learn.dpsgd.inputs import TrainingParts
 from tacit.learn.dpsgd.interrupts import interrupts_held
 from tacit.learn.dpsgd.loader_passes import LoaderPasses, rows_in
-from tacit.learn.dpsgd.losses import public_gradients, require_losses, require_public_loss
+from tacit.learn.dpsgd.losses import coded_errors, public_gradients, require_losses, require_public_loss
 from tacit.learn.dpsgd.matrix_noise import MatrixNoise
 from tacit.learn.dpsgd.rounding import single_rows
 from tacit.learn.dpsgd.sampling import Chunk, Groups, Indices, poisson_sample
@@ -43,7 +43,7 @@ from tacit.learn.secret_seeds import SecretSeeds
 from tacit.ledger import Budget
 from tacit.mechanisms.bulk_gaussian import BulkGaussian
 from tacit.mechanisms.randomness import SYSTEM
-from tacit.privacy.errors import AlreadySettled, Exhausted, InvalidInput
+from tacit.privacy.errors import AlreadySettled, Exhausted, InvalidInput, TacitError
 from tacit.privacy.figures import at_most
 
 
@@ -92,8 +92,14 @@ class PrivateTraining:
         if self._settings.average is not None:
             self._averaged = {name: one.detach().clone() for name, one in self._parts.parameters.items()}
         if self._anchor is not None:
-            self._anchor.begin()
-            self._store()
+            try:
+                self._anchor.begin()
+                self._store()
+            except BaseException:
+                self._checkpoint = None
+                with suppress(TacitError):
+                    self.stop()
+                raise
         self._versions = self._count_changes()
         return self
 
@@ -211,9 +217,9 @@ class PrivateTraining:
         require_public_loss(public_loss, self._parts.processes.size)
         views, clip = self._settings.views, self._progress.clip
         units = None if chunk.units is None else torch.from_numpy(chunk.units)
-        sums, norms = self._clipper.clipped_sums(
-            losses if views == 1 else losses / views, clip, units, is_precise=self._is_precise
-        )
+        own = losses if views == 1 else losses / views
+        with coded_errors():
+            sums, norms = self._clipper.clipped_sums(own, clip, units, is_precise=self._is_precise)
         if isinstance(self._settings.schedule.clip, AdaptiveClip):
             sums[UNCLIPPED_COUNT] = ((norms <= clip).double() - 0.5).sum().reshape(1)
         extra: dict[str, Tensor] = {}
@@ -331,7 +337,8 @@ class PrivateTraining:
         permit = self._settings.permit
         with suppress(AlreadySettled):  # noting the last step has committed it, or a process that died has
             if self._progress.is_stopped:
-                budget.refund(permit, self._settings.schedule.event_of(max(self._progress.counted, 1)))
+                counted = self._progress.counted
+                budget.refund(permit, self._settings.schedule.event_of(counted) if counted else None)
         with suppress(AlreadySettled):
             budget.commit(permit)
         self._is_settled = True
@@ -341,8 +348,9 @@ class PrivateTraining:
 
         Steps that were not run are refunded by a ledger in the accounts of its filter that count them one by one (a
         budget with filter "renyi" or "zcdp"); the sum of epsilons counted the training as a whole and keeps its price,
-        since a loss distribution does not cover a stop that depends on what was released. Budgets in memory refund
-        nothing. A training of which a step failed can be stopped as well, and that step counts.
+        since a loss distribution does not cover a stop that depends on what was released. Budgets in memory refund no
+        steps. A training of which no noise was drawn is refunded whole by every budget. One of which a step failed can
+        be stopped as well, and that step counts.
         """
         if self._is_saved or os.getpid() != self._process:
             self._require_live()

@@ -277,3 +277,67 @@ def test_nobody_goes_on_with_refunded_steps_where_the_end_could_not_be_recorded(
         resumed(tmp_path / "saved", budget)
     training.stop()
     assert budget._ledger.reservations() == []
+
+
+class Scaled(torch.nn.Module):
+    """Has an argument that is no tensor, which gradients of single rows do not take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(4, 2))
+
+    def forward(self, x: torch.Tensor, scale: Any = None) -> torch.Tensor:
+        return float(scale.number) * x @ self.weight
+
+
+class Number:
+    number = 2.0
+
+
+@pytest.mark.parametrize("kind", ["memory", "sum of epsilons", "renyi"])
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+def test_a_training_of_which_no_noise_was_drawn_gives_everything_back(
+    tmp_path: Path, budget: LedgerBudget, kind: str, has_checkpoint: bool
+) -> None:
+    budget._ledger.create_budget("others", 30.0, 1e-2)
+    own = {"memory": tacit.Budget(30.0, 1e-3), "sum of epsilons": budget._ledger.budget("others"), "renyi": budget}[
+        kind
+    ]
+    net, before = Scaled(), own.remaining()
+    training = private(
+        net, budget=own, rows_apart=True, checkpoint=tmp_path / "state" if has_checkpoint else None, batch_size=200
+    )
+    assert own.spent().epsilon > 0
+    features, _ = next(iter(training))
+    with pytest.raises(InvalidInput, match="single rows"):
+        training.step(net(features, Number()).sum(1))
+    training.stop()
+    assert own.remaining() == before
+    assert own.spent().epsilon == 0
+    assert not own.events
+    assert budget._ledger.reservations() == []
+    if has_checkpoint:
+        with pytest.raises((AlreadySettled, Exhausted)):
+            iter(tacit.learn.resume(tmp_path / "state", net, training._parts.optimizer, rows(), budget=own))
+    budget._ledger.verify()
+
+
+def test_a_training_that_cannot_be_started_is_not_charged(tmp_path: Path, budget: LedgerBudget) -> None:
+    before = budget.remaining()
+    with patch.object(checkpoints, "_replace", failing), pytest.raises(StorageUnavailable):
+        private(budget=budget, checkpoint=tmp_path / "state")
+    assert budget.remaining() == before
+    assert budget._ledger.reservations() == []
+
+
+def test_a_refund_of_everything_in_memory_is_made_once() -> None:
+    budget = tacit.Budget(30.0, 1e-3)
+    private(budget=budget)
+    second = private(budget=budget)
+    charged = budget.spent()
+    second.stop()
+    left = budget.spent()
+    second.stop()
+    budget.refund(second.permit, None)
+    assert budget.spent() == left
+    assert 0 < left.epsilon < charged.epsilon
