@@ -85,6 +85,7 @@ from tacit.learn.dpsgd.checkpoints import (
 )
 from tacit.learn.dpsgd.clipping import Clipping, PerSampleClipper
 from tacit.learn.dpsgd.inputs import TrainingParts, require_order
+from tacit.learn.dpsgd.model_owners import close_with, take_model
 from tacit.learn.dpsgd.private_training import PrivateTraining
 from tacit.learn.dpsgd.rounding import CHUNKS_MAX
 from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule, planned
@@ -172,7 +173,20 @@ def make_private(
         )
         return _charged(parts, schedule, stated, budget, place, purpose).to_dict()
 
-    return PrivateTraining(parts, clipper, _decided(parts, charge, clipper), budget, place, every).start()
+    settings = _decided(parts, charge, clipper)
+    return _made(parts, clipper, settings, budget, place, every).start()
+
+
+def _made(parts: TrainingParts, clipper: PerSampleClipper, settings: TrainingSettings, *others: Any) -> PrivateTraining:
+    """Return the training that takes the model over."""
+
+    def again() -> PerSampleClipper:
+        return PerSampleClipper(parts.model, cast(Clipping, settings.clipping), rows_apart=settings.rows_apart)
+
+    own = take_model(clipper, again)
+    training = PrivateTraining(parts, own, settings, *others)
+    close_with(training, own)
+    return training
 
 
 def _stated(
@@ -326,8 +340,9 @@ def resume(
     load_model(model, state.tensors)
     load_optimizer(optimizer, scheduler, state.tensors, state.rest)
     clipper = PerSampleClipper(model, cast(Clipping, settings.clipping), rows_apart=settings.rows_apart)
+    training = _made(parts, clipper, settings, budget, place, every)
     try:
-        return PrivateTraining(parts, clipper, settings, budget, place, every).restore(state)
+        return training.restore(state)
     except BaseException:
-        clipper.close()
+        training._clipper.close()
         raise
