@@ -78,6 +78,10 @@ class TrainingSettings:
     is_simulated: bool
     processes: int
     optimizer: str
+    columns: str
+    """Dtypes and shapes of a row's columns, where they are known without reading rows."""
+    has_units: bool
+    """Whether the unit of each row was named."""
 
     @property
     def cost(self) -> Cost:

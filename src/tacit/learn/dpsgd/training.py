@@ -231,6 +231,8 @@ def _charged(
         is_simulated=SYSTEM.simulated,
         processes=parts.processes.size,
         optimizer=parts.optimizer_name,
+        columns=parts.rows.columns,
+        has_units=parts.units.are_named,
         **stated,
     )
 
@@ -322,6 +324,8 @@ def resume(
     for what, then, now in (
         ("units", schedule.units, parts.processes.total(parts.units.count)),
         ("processes", settings.processes, parts.processes.size),
+        ("named units", settings.has_units, parts.units.are_named),
+        ("columns", settings.columns, parts.rows.columns),
         ("optimizer", settings.optimizer, parts.optimizer_name),
         ("batches of a loader", schedule.steps_per_pass, None if loader is None else len(loader)),
         ("batch size", schedule.batch_size, schedule.batch_size if loader is None else loader.batch_size),

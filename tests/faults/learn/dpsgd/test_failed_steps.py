@@ -341,3 +341,26 @@ def test_a_refund_of_everything_in_memory_is_made_once() -> None:
     budget.refund(second.permit, None)
     assert budget.spent() == left
     assert 0 < left.epsilon < charged.epsilon
+
+
+def test_other_data_of_as_many_units_are_refused(tmp_path: Path, budget: LedgerBudget) -> None:
+    path, (features, labels) = tmp_path / "state", rows()
+    train(
+        private(
+            *parts()[:1],
+            data=(features, labels),
+            units=[row // 2 for row in range(200)],
+            budget=budget,
+            checkpoint=path,
+        ),
+        2,
+    )
+    other: list[tuple[Any, Any]] = [
+        ((features[:100], labels[:100]), None),
+        ((features, labels.double()), [row // 2 for row in range(200)]),
+        ((features[:, :3], labels), [row // 2 for row in range(200)]),
+        (features, [row // 2 for row in range(200)]),
+    ]
+    for data, units in other:
+        with pytest.raises(InvalidInput, match="another training"):
+            tacit.learn.resume(path, *parts(), data, units=units, budget=budget)
