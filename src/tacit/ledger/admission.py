@@ -222,21 +222,25 @@ def commit(
         )
 
 
-def refund(transaction: LedgerTransaction, permit_id: str, ran: Event, back: Mapping[str, Any]) -> None:
+def refund(transaction: LedgerTransaction, permit_id: str, ran: Event | None, back: Mapping[str, Any]) -> None:
     """Refund what a plan reserved for steps that were not run; `back` comes from `refund_amounts`."""
     refundable(transaction, permit_id, ran)
-    transaction.write("refunded", {"permit": permit_id, "ran": ran.to_dict(), "returned": back})
+    transaction.write(
+        "refunded", {"permit": permit_id, "ran": None if ran is None else ran.to_dict(), "returned": back}
+    )
 
 
-def refund_amounts(permit: Permit, caps: Mapping[Scope, Cap], ran: Event) -> dict[str, Any]:
+def refund_amounts(permit: Permit, caps: Mapping[Scope, Cap], ran: Event | None) -> dict[str, Any]:
     """Return what each scope of a plan is refunded, in the written form; `ran` is the part that was run."""
     return {
-        scope.key: amounts_to_json(filter_of(caps[scope]).refund(permit.event, reserved, ran))
+        scope.key: amounts_to_json(
+            reserved if ran is None else filter_of(caps[scope]).refund(permit.event, reserved, ran)
+        )
         for scope, reserved in permit.charged.items()
     }
 
 
-def refundable(transaction: LedgerTransaction, permit_id: str, ran: Event) -> tuple[Permit, dict[Scope, Cap]]:
+def refundable(transaction: LedgerTransaction, permit_id: str, ran: Event | None) -> tuple[Permit, dict[Scope, Cap]]:
     """Return the permit of a plan of which `ran` was run, and the caps of its scopes; raise if it has no refund."""
     row, record = transaction.permit(permit_id)
     permit = permit_of(record)
@@ -245,7 +249,7 @@ def refundable(transaction: LedgerTransaction, permit_id: str, ran: Event) -> tu
     if row.state != "reserved" or row.is_refunded:
         what = "refunded" if row.is_refunded else "committed"
         raise AlreadySettled(f"permit {permit_id} was {what} before; refund once, before commit", name="permit")
-    if not plan_steps(ran) <= plan_steps(permit.event):
+    if ran is not None and not plan_steps(ran) <= plan_steps(permit.event):
         raise OutOfRange("what was run is not a part of the plan that was reserved", name="ran", value=ran)
     return permit, {row.scope: row.cap for row in transaction.known(permit.scopes)}
 

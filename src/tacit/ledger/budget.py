@@ -5,8 +5,9 @@
     budget.spent(), budget.remaining()
 
 Promise: the time of an admission and the size of the object do not grow with the number of charges, prices do not
-depend on their order, and threads may share the object. It ends with the process; budgets that must outlive it belong
-into a `Ledger`, whose budgets have the same methods.
+depend on their order, and threads may share the object. A forked process cannot change it, since it would spend it
+beside its parent. It ends with the process; budgets that must outlive it belong into a `Ledger`, whose budgets have the
+same methods.
 
 A report has three readings of what was admitted:
 
@@ -20,6 +21,7 @@ where they cannot be computed.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -39,6 +41,7 @@ from tacit.ledger.amounts import (
     add_charge,
     ceil_float,
     ceil_units,
+    subtract_amounts,
 )
 from tacit.ledger.answer_storage import StorageQuota
 from tacit.ledger.caps import Cap
@@ -98,6 +101,12 @@ class Tally:
             self.unlisted += count
         else:
             self._rho_units += count * units
+
+    def remove(self, measured: Measured) -> None:
+        """Forget an event that was added and not run, if it is listed."""
+        left = self._counts.pop(measured.event, 0) - 1
+        if left > 0:
+            self._counts[measured.event] = left
 
     def copy(self) -> Tally:
         """Return a copy, to be read while other threads go on counting."""
@@ -197,6 +206,8 @@ class Budget:
         self._tally = Tally(self._filter.cap.relation)
         self._lock = Lock()
         self._notes: dict[str, str] = {}
+        self._refundable: dict[str, Measured] = {}
+        self._process = os.getpid()
 
     def __deepcopy__(self, _memo: object) -> Self:
         """Return the budget itself: what copies of its holder spend, such as clones of an estimator, is added up."""
@@ -282,6 +293,7 @@ class Budget:
 
     def charge(self, event: Event, purpose: str = "") -> Permit:
         """Admit an event and charge it, or raise BudgetExceeded and charge nothing."""
+        self._require_own()
         measured, why = measure(event), note("purpose", purpose)
         amounts = self._filter.price(measured)
         cost = self._filter.cost(measured, amounts)
@@ -336,13 +348,27 @@ class Budget:
         permit = self.charge(event, purpose)
         with self._lock:
             self._notes[permit.id] = ""
+            if refundable is True:
+                self._refundable[permit.id] = measure(permit.event)
         return permit
 
-    def refund(self, permit: Permit | str, ran: Event) -> None:
-        """Refund the steps of a refundable event that were not run, as `Ledger.refund`; in memory nothing is."""
+    def refund(self, permit: Permit | str, ran: Event | None) -> None:
+        """Refund the steps of a refundable event that were not run, as `Ledger.refund`.
+
+        In memory the whole event is refunded if none was run, and nothing else; nobody goes on with its note.
+        """
+        self._require_own()
+        permit_id = _permit_id(permit)
+        with self._lock:
+            if ran is not None or (measured := self._refundable.pop(permit_id, None)) is None:
+                return
+            self._notes[permit_id] = "refunded"
+            self._totals = subtract_amounts(self._totals, self._filter.price(measured))
+            self._tally.remove(measured)
 
     def annotate(self, permit: Permit | str, text: str, *, before: str) -> None:
         """Set the note of a reserved release if `before` is its last note; otherwise raise AlreadySettled."""
+        self._require_own()
         permit_id, kept, last = _permit_id(permit), note("note", text, required=True), note("before", before)
         with self._lock:
             if self._last_note(permit_id) != last:
@@ -373,6 +399,7 @@ class Budget:
 
         In memory a permit without a note is forgotten.
         """
+        self._require_own()
         permit_id, last = _permit_id(permit), None if before is None else note("before", before)
         with self._lock:
             noted = self._last_note(permit_id)
@@ -380,8 +407,18 @@ class Budget:
                 raise AlreadySettled(
                     f"permit {permit_id} was annotated meanwhile; read its note and try again", name="permit"
                 )
+            self._refundable.pop(permit_id, None)
             if not noted:
                 del self._notes[permit_id]
+
+    def _require_own(self) -> None:
+        """Raise in a forked process, whose copy of the budget would be spent beside its parent's."""
+        if os.getpid() != self._process:
+            raise InvalidInput(
+                "this budget in memory is that of another process, from which this one was forked; processes share a "
+                "budget in a ledger: tacit.ledger.Ledger.open(folder)",
+                name="budget",
+            )
 
     def _last_note(self, permit_id: str) -> str:
         found = self._notes.get(permit_id)

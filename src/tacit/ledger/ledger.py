@@ -270,9 +270,12 @@ class Ledger(StoredJournal):
             raise EmptyInput("a plan is stored with its answer; pass answer=, or leave plan= out", name="answer")
         self._change(lambda transaction: admission.commit(transaction, permit_id, answer, plan_sha256, version, last))
 
-    def refund(self, permit: Permit | str, ran: Event) -> None:
-        """Refund what a plan reserved for steps that were not run, once and before `commit`; `ran` is what was run."""
-        permit_id, event = _permit_id(permit), measure(ran).event
+    def refund(self, permit: Permit | str, ran: Event | None) -> None:
+        """Refund what a plan reserved for steps that were not run, once and before `commit`.
+
+        `ran` is what was run; with None, which says that nothing was, every account gets all of it back.
+        """
+        permit_id, event = _permit_id(permit), None if ran is None else measure(ran).event
         reserved, caps = self._change(lambda transaction: admission.refundable(transaction, permit_id, event))
         returned = admission.refund_amounts(reserved, caps, event)
         self._change(lambda transaction: admission.refund(transaction, permit_id, event, returned))

@@ -115,7 +115,7 @@ class LedgerBudget(Budget):
             data_version=data_version,
         )
 
-    def refund(self, permit: Permit | str, ran: Event) -> None:
+    def refund(self, permit: Permit | str, ran: Event | None) -> None:
         self._ledger.refund(permit, ran)
 
     def annotate(self, permit: Permit | str, text: str, *, before: str) -> None:
@@ -180,7 +180,10 @@ def tally_of(records: Iterable[Record], scope: Scope, relation: Relation) -> Tal
             else:
                 tally.add(Measured(event))
         elif record.kind == "refunded" and key in (body := record.contents)["returned"]:
-            plans[body["permit"]] = from_dict(body["ran"])
+            if body["ran"] is None:
+                del plans[body["permit"]]
+            else:
+                plans[body["permit"]] = from_dict(body["ran"])
     for event in plans.values():
         tally.add(Measured(event))
     return tally

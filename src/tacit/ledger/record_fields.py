@@ -191,7 +191,7 @@ _FIELDS: Final[Mapping[str, tuple[Mapping[str, Check], Mapping[str, Check]]]] = 
     ),
     "committed": ({"answer_sha256": _or_none(_is_sha256), "permit": _is_name}, {}),
     "annotated": ({"note": _is_note, "permit": _is_name}, {}),
-    "refunded": ({"permit": _is_name, "ran": _is_event, "returned": _is_charge}, {}),
+    "refunded": ({"permit": _is_name, "ran": _or_none(_is_event), "returned": _is_charge}, {}),
     "answer-released": (
         {
             "bytes": _is_whole,

@@ -5,7 +5,8 @@ Promise: a step leaves when its number and a digest of the whole state are noted
 steps, does not have the digest that was noted last, and is refused. In a ledger the note is a record of its journal.
 
 A step is stored before it is noted. A process that is killed in between leaves a state that is one step ahead of the
-note; nothing of that step was released, and the next process that opens the state notes it first.
+note; nothing of that step was released, and the next process that opens the state notes it first. A release of which a
+step can be seen before it is stored notes the step before it is run (`move`; `learn.dpsgd.checkpoints`).
 
 The digest covers a random secret in the state, so that notes, which auditors read, tell nothing of steps and noise.
 """
@@ -45,13 +46,22 @@ class StepAnchor:
 
         `since` is the number of steps that was noted before, where it is not one less.
         """
-        noted = steps - 1 if since is None else since
-        try:
-            self._replace(self._note(noted, before), self._note(steps, digest))
-        except AlreadySettled:
-            raise self._stale(noted) from None
+        self.move((steps - 1 if since is None else since, before), (steps, digest))
         if steps == self._horizon:
             self._budget.commit(self._permit)
+
+    def move(self, before: tuple[int, str], after: tuple[int, str]) -> None:
+        """Note a number of steps and a digest in the place of those before, or raise AlreadySettled; commit nothing."""
+        try:
+            self._replace(self._note(*before), self._note(*after))
+        except AlreadySettled:
+            raise self.stale(before[0]) from None
+
+    @property
+    def steps(self) -> int:
+        """The number of steps that was noted last; 0 if there is none."""
+        found = notes.read(self._budget.note(self._permit))
+        return found.number if isinstance(found, StepNote) else 0
 
     def is_at(self, steps: int, digest: str) -> bool:
         """Whether a state is the one that was noted last."""
@@ -62,7 +72,7 @@ class StepAnchor:
         if self.is_at(steps, digest):
             return
         if not self.is_at(steps - 1 if since is None else since, before):
-            raise self._stale(steps)
+            raise self.stale(steps)
         self.advance(steps, digest, before, since=since)
 
     def _note(self, steps: int, digest: str) -> StepNote:
@@ -75,7 +85,8 @@ class StepAnchor:
         except AlreadySettled:
             self._budget.annotate(self._permit, str(note), before=last.sentence)
 
-    def _stale(self, steps: int) -> AlreadySettled:
+    def stale(self, steps: int) -> AlreadySettled:
+        """Return the refusal of a state that is not the one that was noted last."""
         found = notes.read(self._budget.note(self._permit))
         noted = f"step {found.number}" if isinstance(found, StepNote) else "none of its steps"
         return AlreadySettled(

@@ -48,7 +48,10 @@ def card_of(settings: TrainingSettings, progress: TrainingProgress, audit: str |
     if progress.is_stopped:
         sentences.append(f"It was stopped after {progress.counted:,} steps.")
     if progress.forfeited:
-        sentences.append(f"{progress.forfeited:,} steps were lost with processes that died, and count.")
+        sentences.append(
+            f"{progress.forfeited:,} steps were lost with processes that died, steps that failed or passes that broke "
+            "off, and count."
+        )
     if audit is not None:
         sentences.append(f"Audit: {audit}")
     return " ".join([*sentences, *([SIMULATED] if settings.is_simulated else [])])

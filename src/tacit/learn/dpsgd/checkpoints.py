@@ -6,9 +6,18 @@ the digest before, and of copies of a state one goes on. A state holds no noise 
 draws fresh ones.
 
 What a training shows before a state of it is stored and noted would be shown twice if that part were run again. So a
-state has a lease: the number of steps that may have been shown after it (one less than the number of steps between two
-states). Whoever goes on from it counts them as run, and has as many fewer left: together no more steps are ever shown
-than were charged. With a state after every step the lease is 0, and no step is lost.
+state has a lease: the number of steps that may be shown after it without a note (one less than the number of steps
+between two states). A step beyond the lease is noted as under way before its noise is drawn: weights, and hooks of the
+caller's optimizer, show it before it can be stored. Whoever goes on from a state counts the lease and the steps under
+way as run, and has as many fewer left: together no more noise is ever drawn than was charged, whatever fails in between
+(a full disk, a hook). With a state after every step the lease is 0, and only a step that failed is lost.
+
+Who can write the file, but not the ledger, gets nothing beyond what was charged. What is noted covers the settings, so
+that noise, clip, rate, number of steps and permit of a file are those that were charged; the digest covers all of the
+file. A file that was written but not noted is taken as well, if the step that it ends is noted as under way: its number
+of steps must be that of the note, and what else it holds is public (weights, optimizer, average), or harms the audit
+alone (canaries), or are sums that its reader knows (several bands). So in that moment the model is not protected
+against a writer, and the guarantee is.
 
 The file holds the model and which canaries were in the training; it names no row of the data. With several bands
 (`matrix_noise`) it also holds sums of clipped gradients without noise, until the last step: such a file is as private
@@ -33,6 +42,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler
 
 from tacit.accounting.conversions import Cost
+from tacit.learn.dpsgd.rounding import CLIP_MAX, CLIP_MIN
 from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule
 from tacit.ledger import Budget
 from tacit.pipeline.steps import StepAnchor, start_digest, step_digest
@@ -40,9 +50,11 @@ from tacit.privacy import strict_json
 from tacit.privacy.errors import InvalidInput, NameTaken, StorageUnavailable, WrongType
 from tacit.storage.files import sync, touch_private
 
-KIND: Final = "tacit private training 3"
+KIND: Final = "tacit private training 4"
 Tensors = dict[str, Tensor]
 _LENGTH_BYTES: Final = 8
+_UNDER_WAY: Final = b"steps are under way"
+_STOPPED: Final = b"stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,10 @@ class TrainingSettings:
     is_simulated: bool
     processes: int
     optimizer: str
+    columns: str
+    """Dtypes and shapes of a row's columns, where they are known without reading rows."""
+    has_units: bool
+    """Whether the unit of each row was named."""
 
     @property
     def cost(self) -> Cost:
@@ -101,11 +117,16 @@ class TrainingProgress:
     done: int = 0
     """The number of steps that were run and are in the model."""
     forfeited: int = 0
-    """The number of steps that may have been shown by a process that died, and are not in the model."""
+    """The number of steps that may have been shown, and are not in the model."""
     is_stopped: bool = False
     noise_squares: float = 0.0
     noise_numbers: int = 0
     """Sum of the squares, and number, of the noises of canaries over their stated deviation."""
+
+    def __post_init__(self) -> None:
+        numbers = self.done, self.forfeited, self.noise_numbers
+        if not all(type(one) is int and one >= 0 for one in numbers) or not CLIP_MIN <= self.clip <= CLIP_MAX:
+            raise InvalidInput("the progress of a training has counts, and a clip between 2^-30 and 2^30", name="path")
 
     @property
     def counted(self) -> int:
@@ -122,16 +143,30 @@ def ended(why: str, place: Path | None) -> InvalidInput:
 
 
 class StateAnchor:
-    """The notes of a training's states with its permit, and the file of the last one."""
+    """The notes of a training's states with its permit, and the file of the last one.
+
+    Each note is a number of steps that count as run, and a digest of the settings with that of the last state, or of
+    steps that are under way after it.
+    """
 
     def __init__(self, budget: Budget, settings: TrainingSettings) -> None:
         self._settings = settings
         self._anchor = StepAnchor(budget, settings.permit, settings.schedule.steps)
-        self._digest, self._counted = start_digest(json.dumps(settings.to_dict(), sort_keys=True).encode()), 0
+        self._seal = start_digest(json.dumps(settings.to_dict(), sort_keys=True).encode())
+        self._state = self._noted = self._seal
+        self._counted = 0
 
     def begin(self) -> None:
         """Note a training without steps."""
-        self._anchor.begin(self._digest)
+        self._anchor.begin(self._sealed(self._noted))
+
+    def announce(self, counted: int) -> None:
+        """Note that the steps up to a number count as run, before they are; raise AlreadySettled as `store` does."""
+        self._move(counted, _under_way(self._state))
+
+    def end(self, counted: int) -> None:
+        """Note that nobody goes on, before steps are refunded."""
+        self._move(counted, step_digest(self._state, _STOPPED))
 
     def store(
         self, path: Path, progress: TrainingProgress, lease: int, tensors: Tensors, rest: Any, *, is_noted: bool = True
@@ -140,6 +175,8 @@ class StateAnchor:
 
         The state of a training that is over need not be noted: nobody goes on from it.
         """
+        if is_noted:
+            self.announce(progress.counted)
         header = {
             "kind": KIND,
             "settings": self._settings.to_dict(),
@@ -147,23 +184,52 @@ class StateAnchor:
             "lease": lease,
             "is_noted": is_noted,
             "rest": rest,
-            "before": self._digest,
-            "before_counted": self._counted,
+            "before": self._state,
         }
         state = save_tensors(tensors, metadata={"tacit": json.dumps(header)})
         _replace(path, state)
         if not is_noted:
             return
-        digest = step_digest(self._digest, state)
-        self._anchor.advance(progress.counted, digest, self._digest, since=self._counted)
-        self._digest, self._counted = digest, progress.counted
+        self._advance(step_digest(self._state, state))
 
-    def adopt(self, state: State) -> None:
-        """Go on from a state of a file; raise AlreadySettled unless it is the noted one, or the next, not yet noted."""
+    def adopt(self, state: State) -> int:
+        """Go on from a state of a file, and return the number of steps that count as run.
+
+        Raise AlreadySettled unless the state is the noted one, or the one that steps under way ended in.
+        """
+        counted = state.progress.counted
         if state.is_over and not state.is_noted:
-            return
-        self._anchor.require(state.progress.counted, state.digest, state.before, since=state.before_counted)
-        self._digest, self._counted = state.digest, state.progress.counted
+            return counted
+        noted, under_way = self._anchor.steps, _under_way(state.digest)
+        if self._anchor.is_at(counted, self._sealed(state.digest)):
+            self._counted, self._noted = counted, state.digest
+        elif self._anchor.is_at(counted, self._sealed(_under_way(state.before))):
+            self._counted, self._noted = counted, _under_way(state.before)
+            self._advance(state.digest)
+        elif noted >= counted and not state.is_over and self._anchor.is_at(noted, self._sealed(under_way)):
+            self._counted, self._noted = noted, under_way
+        else:
+            raise self._anchor.stale(counted)
+        self._state = state.digest
+        return self._counted
+
+    def _move(self, counted: int, digest: str) -> None:
+        if (counted, digest) != (self._counted, self._noted):
+            self._anchor.move((self._counted, self._sealed(self._noted)), (counted, self._sealed(digest)))
+        self._counted, self._noted = counted, digest
+
+    def _advance(self, digest: str) -> None:
+        """Note the state that steps under way ended in."""
+        self._anchor.advance(self._counted, self._sealed(digest), self._sealed(self._noted), since=self._counted)
+        self._state = self._noted = digest
+
+    def _sealed(self, digest: str) -> str:
+        return step_digest(self._seal, digest.encode())
+
+
+def _under_way(digest: str) -> str:
+    """Return what is noted for steps after a state with this digest."""
+    return step_digest(digest, _UNDER_WAY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,18 +244,17 @@ class State:
     rest: Any
     digest: str
     before: str
-    before_counted: int
 
     @property
     def is_over(self) -> bool:
         """Whether no steps are left."""
         return self.progress.is_stopped or self.progress.counted >= self.settings.schedule.steps
 
-    @property
-    def progress_after_lease(self) -> TrainingProgress:
-        """The progress with the steps counted that may have been shown after this state."""
-        lost = 0 if self.is_over else min(self.lease, self.settings.schedule.steps - self.progress.counted)
-        return replace(self.progress, forfeited=self.progress.forfeited + lost)
+    def progress_after(self, noted: int) -> TrainingProgress:
+        """Return the progress with the steps counted that may have been shown: those noted, and those of the lease."""
+        counted = self.progress.counted
+        shown = counted if self.is_over else min(max(counted + self.lease, noted), self.settings.schedule.steps)
+        return replace(self.progress, forfeited=self.progress.forfeited + shown - counted)
 
 
 def read_state(path: Path) -> State:
@@ -204,6 +269,8 @@ def read_state(path: Path) -> State:
         header = strict_json.loads(outer["__metadata__"]["tacit"])
         if header["kind"] != KIND:
             raise InvalidInput("the file is of another kind", name="path")
+        if type(header["lease"]) is not int or header["lease"] < 0:
+            raise InvalidInput("the lease is no number of steps", name="path")
         return State(
             TrainingSettings.from_dict(header["settings"]),
             TrainingProgress(**header["progress"]),
@@ -213,7 +280,6 @@ def read_state(path: Path) -> State:
             header["rest"],
             step_digest(header["before"], data),
             header["before"],
-            header["before_counted"],
         )
     except (InvalidInput, KeyError, TypeError, ValueError, SafetensorError):
         raise InvalidInput(

@@ -123,7 +123,7 @@ class PerSampleClipper:
         for module in self._replaced:
             del module.forward
         self._replaced.clear()
-        self._uses.clear()
+        self.forget()
 
     def forget(self) -> None:
         """Drop what was noted of forward passes whose losses are not wanted."""

@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 import warnings
 from collections import deque
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -34,22 +33,19 @@ from tacit.learn.dpsgd.checkpoints import (
 from tacit.learn.dpsgd.clipping import PerSampleClipper
 from tacit.learn.dpsgd.inputs import TrainingParts
 from tacit.learn.dpsgd.interrupts import interrupts_held
+from tacit.learn.dpsgd.loader_passes import LoaderPasses, rows_in
+from tacit.learn.dpsgd.losses import coded_errors, public_gradients, require_losses, require_public_loss
 from tacit.learn.dpsgd.matrix_noise import MatrixNoise
 from tacit.learn.dpsgd.rounding import single_rows
 from tacit.learn.dpsgd.sampling import Chunk, Groups, Indices, poisson_sample
 from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule
+from tacit.learn.dpsgd.step_noise import UNCLIPPED_COUNT, StepCanaries, StepNoise, no_sums
 from tacit.learn.secret_seeds import SecretSeeds
 from tacit.ledger import Budget
 from tacit.mechanisms.bulk_gaussian import BulkGaussian
 from tacit.mechanisms.randomness import SYSTEM
-from tacit.privacy.errors import AlreadySettled, Exhausted, InvalidInput, WrongType
+from tacit.privacy.errors import AlreadySettled, Exhausted, InvalidInput, TacitError
 from tacit.privacy.figures import at_most
-
-CANARY_SUMS: Final = "tacit canaries"
-UNCLIPPED_COUNT: Final = "tacit count"
-"""Names beside the parameters' in what a step releases: the directions of canaries, the count of adaptive clipping."""
-ROUNDING: Final = 1 + 2.0**-28
-"""The factor on deviations: more than the rounding errors of computing them, and of a count of up to 2^24 units."""
 
 
 class PrivateTraining:
@@ -69,21 +65,23 @@ class PrivateTraining:
         self._source = SYSTEM
         self._process = os.getpid()
         self._seeds = SecretSeeds(self._source)
-        self._noise = BulkGaussian(self._source, exact=settings.exact_noise, in_place=True)
         self._anchor = StateAnchor(budget, settings) if parts.processes.is_first and budget is not None else None
         self._progress = TrainingProgress(settings.schedule.clip_at(0))
         units = parts.units.count + (0 if self._anchor is None else settings.canaries)
         self._groups = Groups(units, settings.schedule.bands, f"{settings.secret} {parts.processes.rank}")
-        self._matrix = MatrixNoise(settings.schedule.coefficients)
+        self._noise = self._noise_after({})
         self._chunks: deque[tuple[Chunk, Any]] = deque()
         self._pending: tuple[Chunk, Any] | None = None
         self._sums: dict[str, Tensor] = {}
         self._is_precise = False
         self._sampled_canaries: Indices | None = None
-        self._passes: Iterator[Any] | None = None
+        self._passes = LoaderPasses(parts.loader)
         self._canaries: Canaries | None = None
         self._averaged: dict[str, Tensor] | None = None
         self._ended_why = ""
+        self._is_saved = self._is_settled = False
+        self._announced = settings.schedule.steps
+        """The number of steps that are noted, or need no note: without a file nobody else can go on."""
         self._versions: list[int] = []
         self._finding: Finding | None = None
 
@@ -95,36 +93,49 @@ class PrivateTraining:
         if self._settings.average is not None:
             self._averaged = {name: one.detach().clone() for name, one in self._parts.parameters.items()}
         if self._anchor is not None:
-            self._anchor.begin()
-            self._store()
+            try:
+                self._anchor.begin()
+                self._store()
+            except BaseException:
+                self._checkpoint = None
+                with suppress(TacitError):
+                    self.stop()
+                raise
         self._versions = self._count_changes()
         return self
 
+    def _noise_after(self, tensors: dict[str, Tensor]) -> StepNoise:
+        schedule, exact = self._settings.schedule, self._settings.exact_noise
+        noise = BulkGaussian(self._source, exact=exact, in_place=True)
+        return StepNoise(schedule, noise, MatrixNoise(schedule.coefficients, tensors))
+
     def restore(self, state: State) -> Self:
         """Continue from a state of a file: claim it for this process first."""
-        self._progress = state.progress_after_lease
-        per_pass = self._settings.schedule.steps_per_pass
-        if per_pass is not None:  # a pass that was begun is not continued in another order
-            begun = min(-self._progress.counted % per_pass, self._steps_left)
-            self._progress = replace(self._progress, forfeited=self._progress.forfeited + begun)
+        self._progress = state.progress_after(
+            self._parts.processes.decided_by_first(lambda: self._adopted(state))["noted"]
+        )
+        self._forfeit_pass()
         if self._settings.average is not None:
             self._averaged = {name: state.tensors[f"average.{name}"] for name in self._parts.parameters}
         if self._anchor is not None and self._settings.canaries:
             self._canaries = Canaries.of(state.tensors)
-        self._matrix = MatrixNoise(self._settings.schedule.coefficients, state.tensors)
+        self._noise = self._noise_after(state.tensors)
 
         def claim() -> dict[str, Any]:
-            assert self._anchor is not None
-            self._anchor.adopt(state)
-            if not state.is_over:
-                self._store()
+            self._store()
             return {}
 
-        self._parts.processes.decided_by_first(claim)
+        if not state.is_over:
+            self._parts.processes.decided_by_first(claim)
         self._versions = self._count_changes()
+        self._is_settled = state.is_over and not state.is_noted
         if not self._steps_left:
             self._end()
         return self
+
+    def _adopted(self, state: State) -> dict[str, Any]:
+        assert self._anchor is not None
+        return {"noted": self._anchor.adopt(state)}
 
     def __iter__(self) -> Self:
         self._require_live()
@@ -148,8 +159,6 @@ class PrivateTraining:
             if not self._steps_left:
                 raise StopIteration
             self._draw()
-            if not self._chunks:  # an empty batch
-                self._release({})
         self._clipper.forget()
         chunk, batch = self._chunks.popleft()
         self._pending = (chunk, batch)
@@ -168,18 +177,33 @@ class PrivateTraining:
             self._sampled_canaries = sampled[len(inside) :] - people
             most, views = self._settings.physical_batch_size, self._settings.views
             self._chunks.extend((chunk, None) for chunk in self._parts.units.chunks(inside, most, views))
+            if not self._chunks:  # an empty batch
+                self._release({})
             return
         self._seeds.seed()  # a loader shuffles and augments
-        batch = None if self._passes is None else next(self._passes, None)
+        batch = None
+        try:
+            batch = self._passes.read(is_first=self._progress.counted % schedule.steps_per_pass == 0)
+        finally:
+            if batch is None:
+                self._seeds.restore()
+                self._forfeit_pass()
+                if not self._steps_left:
+                    self._end()
         if batch is None:
-            self._passes = iter(self._parts.loader)
-            batch = next(self._passes)
+            return
         if self._canaries is not None:
             step = self._progress.counted
             self._sampled_canaries = self._canaries.sampled_by_loader(step, schedule.steps_per_pass)
-        size = len(batch[0] if isinstance(batch, tuple | list) else batch)
+        size = rows_in(batch)
         self._is_precise = size > single_rows(schedule.batch_size)
         self._chunks.append((Chunk(torch.arange(size).numpy(), None, True), batch))
+
+    def _forfeit_pass(self) -> None:
+        """Count the steps that are left of a begun pass over a loader: it is not continued in another order."""
+        per_pass = self._settings.schedule.steps_per_pass
+        left = 0 if per_pass is None else min(-self._progress.counted % per_pass, self._steps_left)
+        self._progress = replace(self._progress, forfeited=self._progress.forfeited + left)
 
     def step(self, losses: Tensor, public_loss: Any = None) -> None:
         """Take the losses of the rows that were handed out last; with the last rows of a batch, change the weights.
@@ -191,18 +215,18 @@ class PrivateTraining:
         chunk = self._require_losses(losses)
         self._seeds.restore()
         self._require_unchanged()
-        if public_loss is not None and (not callable(public_loss) or self._parts.processes.size > 1):
-            raise WrongType(
-                "public_loss must be a function that returns a loss, in a training of one process", name="public_loss"
-            )
+        require_public_loss(public_loss, self._parts.processes.size)
         views, clip = self._settings.views, self._progress.clip
         units = None if chunk.units is None else torch.from_numpy(chunk.units)
-        sums, norms = self._clipper.clipped_sums(
-            losses if views == 1 else losses / views, clip, units, is_precise=self._is_precise
-        )
+        own = losses if views == 1 else losses / views
+        with coded_errors():
+            sums, norms = self._clipper.clipped_sums(own, clip, units, is_precise=self._is_precise)
         if isinstance(self._settings.schedule.clip, AdaptiveClip):
             sums[UNCLIPPED_COUNT] = ((norms <= clip).double() - 0.5).sum().reshape(1)
-        extra = self._public_gradients(public_loss) if chunk.is_last and public_loss is not None else {}
+        extra: dict[str, Tensor] = {}
+        if chunk.is_last and public_loss is not None:
+            extra = public_gradients(public_loss, self._parts.parameters)
+            self._clipper.forget()
         self._pending = None  # before they are added: never twice
         for name, one in sums.items():
             self._sums[name] = self._sums[name].double().add_(one) if name in self._sums else one
@@ -216,9 +240,15 @@ class PrivateTraining:
         """
         self._ended_why = "a step failed or was interrupted after its noise was drawn"
         with interrupts_held():
-            sums = self._parts.processes.all_reduce(self._sums or self._no_sums())
+            sums = self._parts.processes.all_reduce(
+                self._sums or no_sums(self._parts.parameters, self._settings.schedule)
+            )
+            step = self._progress.counted
+            self._progress = replace(self._progress, forfeited=self._progress.forfeited + 1)  # until it is in the model
             if self._anchor is not None:
-                released = self._noisy(sums)
+                if step >= self._announced:
+                    self._anchor.announce(step + 1)
+                released = self._noise.noisy(sums, step, self._progress.clip, self._step_canaries)
                 self._change(released, extra)
                 self._store_if_due()
             else:
@@ -231,49 +261,11 @@ class PrivateTraining:
             if not self._steps_left:
                 self._end()
 
-    def _no_sums(self) -> dict[str, Tensor]:
-        """Return the sums of a batch without units."""
-        sums = {name: torch.zeros_like(one) for name, one in self._parts.parameters.items()}
-        if isinstance(self._settings.schedule.clip, AdaptiveClip):
-            sums[UNCLIPPED_COUNT] = torch.zeros(1, dtype=torch.float64)
-        return sums
-
-    def _noisy(self, sums: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return what a step releases: the sums with Gaussian noise, in one mechanism.
-
-        Neighbours: one unit more or less (one row replaced, with a loader). Sensitivity: clip (1 + widening) for the
-        gradients, rounding included (`rounding`), and with adaptive clipping 1/2 for the count, which is scaled so that
-        one deviation serves both (`schedule`).
-        Theorem: `Sampled(rate, Gaussian(multiplier))` for the deviation over the joint sensitivity; with several bands
-        for all steps that a unit's gradient enters, together (`matrix_noise`).
-        """
-        schedule, step = self._settings.schedule, self._progress.counted
-        clip = self._progress.clip * (1 + schedule.widening)
-        deviation = schedule.sum_noise_at(step) * clip * ROUNDING
-        sensitivity = deviation / schedule.noise_at(step)
-        scale = 1.0
-        sums = dict(sums)
-        if isinstance(schedule.clip, AdaptiveClip):
-            scale = deviation / schedule.clip.deviation(schedule.batch_size)
-            sums[UNCLIPPED_COUNT] = sums[UNCLIPPED_COUNT] * scale
-        if self._canaries is not None and self._sampled_canaries is not None:
-            sums[CANARY_SUMS] = torch.from_numpy(self._canaries.means(self._sampled_canaries, schedule) * clip)
-            self._canaries.samples[self._sampled_canaries] += 1
-        sums = self._matrix.encoded(step, sums)
-        means = sums[CANARY_SUMS] / clip if CANARY_SUMS in sums else None
-        noisy = self._noise.add(sums, deviation, sensitivity)  # whose memory is that of the sums
-        if self._canaries is not None and means is not None:
-            shown = noisy.pop(CANARY_SUMS)
-            groups = self._groups.numbers[self._parts.units.count :]
-            squares = self._canaries.score(shown / clip, means, step, groups, schedule)
-            self._progress = replace(
-                self._progress,
-                noise_squares=self._progress.noise_squares + squares,
-                noise_numbers=self._progress.noise_numbers + len(shown),
-            )
-        if UNCLIPPED_COUNT in noisy:
-            noisy[UNCLIPPED_COUNT] = noisy[UNCLIPPED_COUNT] / scale
-        return self._matrix.decoded(step, noisy)
+    @property
+    def _step_canaries(self) -> StepCanaries | None:
+        if self._canaries is None or self._sampled_canaries is None:
+            return None
+        return StepCanaries(self._canaries, self._sampled_canaries, self._groups.numbers[self._parts.units.count :])
 
     def _change(self, released: dict[str, Tensor], extra: dict[str, Tensor]) -> None:
         """Change the weights by what a step released; post-processing."""
@@ -291,20 +283,18 @@ class PrivateTraining:
             decay = min(self._settings.average, (1 + done) / (10 + done))
             for name, parameter in self._parts.parameters.items():
                 self._averaged[name].lerp_(parameter.detach(), 1 - decay)
-        clip = schedule.clip_at(self._progress.counted + 1)
+        clip = schedule.clip_at(self._progress.counted)
         if isinstance(schedule.clip, AdaptiveClip):
             share = released[UNCLIPPED_COUNT].item() / schedule.batch_size + 0.5
             clip = schedule.clip.after(self._progress.clip, share)
-        self._progress = replace(self._progress, done=done, clip=clip)
-
-    def _public_gradients(self, public_loss: Any) -> dict[str, Tensor]:
-        loss = public_loss()
-        if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
-            raise WrongType("public_loss must return one loss with a gradient", name="public_loss")
-        parameters = self._parts.parameters
-        found = torch.autograd.grad(loss.sum(), list(parameters.values()), allow_unused=True, materialize_grads=True)
-        self._clipper.forget()
-        return dict(zip(parameters, found, strict=True))
+        self._progress = replace(
+            self._progress,
+            done=done,
+            forfeited=self._progress.forfeited - 1,
+            clip=clip,
+            noise_squares=self._progress.noise_squares + self._noise.squares,
+            noise_numbers=self._progress.noise_numbers + self._noise.numbers,
+        )
 
     def _store_if_due(self) -> None:
         if self._checkpoint is not None and (self._progress.done % self._checkpoint_every == 0 or not self._steps_left):
@@ -314,29 +304,28 @@ class PrivateTraining:
         """Store and note the state, if the training has a file."""
         if self._checkpoint is not None:
             self._write(self._checkpoint, lease=self._checkpoint_every - 1)
+            self._announced = self._progress.counted + self._checkpoint_every - 1
 
     def _write(self, place: Path, *, lease: int, is_noted: bool = True) -> None:
         assert self._anchor is not None
+        self._announced = 0  # unless it succeeds: the next step is noted, after which nobody goes on from the file
         tensors, rest = optimizer_parts(self._parts.optimizer, self._parts.scheduler)
         tensors |= model_tensors(self._parts.model)
         tensors |= {f"average.{name}": one for name, one in (self._averaged or {}).items()}
         tensors |= {} if self._canaries is None else self._canaries.tensors
-        tensors |= self._matrix.tensors if self._steps_left else {}
+        tensors |= self._noise.matrix.tensors if self._steps_left else {}
         self._anchor.store(place, self._progress, lease, tensors, rest, is_noted=is_noted)
 
     def _end(self) -> None:
         """Settle the charge and audit the training."""
         self._seeds.restore()
         self._clipper.close()
-        self._matrix.forget()
+        self._noise.matrix.forget()
         if self._anchor is None or self._budget is None:
             return
-        schedule, counted = self._settings.schedule, self._progress.counted
-        with suppress(AlreadySettled):  # noting the last step has committed it, or a process that died has
-            if self._progress.is_stopped:
-                self._budget.refund(self._settings.permit, schedule.event_of(max(counted, 1)))
-        with suppress(AlreadySettled):
-            self._budget.commit(self._settings.permit)
+        schedule = self._settings.schedule
+        if not self._is_settled:
+            self._settle(self._budget)
         if self._canaries is not None and self._progress.noise_numbers:
             promise = (self.epsilon_spent, schedule.delta)
             self._finding = self._canaries.finding(promise, schedule, self._source)
@@ -344,22 +333,41 @@ class PrivateTraining:
             if self._finding.is_violation or self.faults or (ratio is not None and ratio[2] < 1):
                 warnings.warn(f"the audit refutes the promise of this training: {self._audit_words}", stacklevel=3)
 
+    def _settle(self, budget: Budget) -> None:
+        """Refund the steps that were not run, if the training was stopped, and commit the charge."""
+        permit = self._settings.permit
+        with suppress(AlreadySettled):  # noting the last step has committed it, or a process that died has
+            if self._progress.is_stopped:
+                counted = self._progress.counted
+                budget.refund(permit, self._settings.schedule.event_of(counted) if counted else None)
+        with suppress(AlreadySettled):
+            budget.commit(permit)
+        self._is_settled = True
+
     def stop(self) -> None:
         """End the training before its last step.
 
         Steps that were not run are refunded by a ledger in the accounts that count them one by one: that of the filter
         "renyi", and with a loader those of "zcdp" and "gdp", by whole passes; Poisson samples have no rho. The sum of
         epsilons counted the training as a whole and keeps its price, since a loss distribution does not cover a stop
-        that depends on what was released. Budgets in memory refund nothing.
+        that depends on what was released. Budgets in memory refund no steps. A training of which no noise was drawn is
+        refunded whole by every budget. One of which a step failed can be stopped as well, and that step counts.
         """
-        self._require_live()
-        if not self._steps_left:
+        if self._is_saved or os.getpid() != self._process:
+            self._require_live()
+        if self._is_settled or not (self._steps_left or self._progress.is_stopped):
             return
-        self._progress = replace(self._progress, is_stopped=True)
+        going_on, self._progress = self._progress, replace(self._progress, is_stopped=True)
         self._chunks.clear()
         self._pending = None
         if self._anchor is not None:
-            self._store()
+            try:
+                self._store()
+                if self._checkpoint is None:
+                    self._anchor.end(self._progress.counted)
+            except BaseException:
+                self._progress = going_on
+                raise
         self._end()
 
     def save(self, path: Path | str) -> None:
@@ -375,7 +383,7 @@ class PrivateTraining:
             self._write(place, lease=0, is_noted=bool(self._steps_left))
         if self._steps_left:
             self._clipper.close()
-            self._ended_why, self._checkpoint = "it was saved", place
+            self._ended_why, self._is_saved, self._checkpoint = "it was saved", True, place
 
     @property
     def steps(self) -> int:
@@ -473,15 +481,7 @@ class PrivateTraining:
         if self._pending is None:
             raise InvalidInput("call step once for each batch of the loop over this training", name="step")
         chunk = self._pending[0]
-        if not isinstance(losses, Tensor) or losses.ndim != 1 or len(losses) != len(chunk.rows):
-            raise WrongType(
-                f'losses must be a tensor with one loss for each of the {len(chunk.rows):,} rows (reduction="none")',
-                name="losses",
-            )
-        if not losses.requires_grad:
-            raise InvalidInput(
-                "the losses have no gradient; compute them from the model, with gradients", name="losses"
-            )
+        require_losses(losses, len(chunk.rows))
         return chunk
 
     def _count_changes(self) -> list[int]:

@@ -97,7 +97,7 @@ class UnitRows:
 
     def __init__(self, rows: int, units: Any = None) -> None:
         self._order: Indices | None = None
-        self.count, self.most = rows, 1
+        self.count, self.most, self.are_named = rows, 1, units is not None
         if units is None:
             return
         ids = units.numpy() if isinstance(units, torch.Tensor) else np.asarray(units)
@@ -139,6 +139,11 @@ class RowReader(Protocol):
 
     def __len__(self) -> int: ...
 
+    @property
+    def columns(self) -> str:
+        """Dtype and shape of a row's columns in words; empty where rows would have to be read."""
+        ...
+
     def fetch(self, rows: Indices) -> Any:
         """Return some rows as a batch, as the loop of a DataLoader gives it."""
         ...
@@ -150,6 +155,10 @@ class _TensorRows:
 
     def __len__(self) -> int:
         return len(self._tensors[0])
+
+    @property
+    def columns(self) -> str:
+        return ", ".join(f"{str(one.dtype).removeprefix('torch.')} {list(one.shape[1:])}" for one in self._tensors)
 
     def fetch(self, rows: Indices) -> Any:
         chosen = torch.from_numpy(rows)
@@ -163,6 +172,10 @@ class _DatasetRows:
 
     def __len__(self) -> int:
         return len(self._dataset)
+
+    @property
+    def columns(self) -> str:
+        return ""
 
     def fetch(self, rows: Indices) -> Any:
         return default_collate([self._dataset[row] for row in rows.tolist()])

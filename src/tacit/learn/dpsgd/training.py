@@ -20,7 +20,8 @@ counts it (not through `.data`), and stops the training.
 
 Order: everything that can be checked is checked, then the whole training is charged, then the first row is read. A
 failure in the loop loses no step: the same chunk is handed out again when the loop is entered again. A failure inside
-`step` once its noise is drawn ends this object, and the training goes on from its checkpoint (`checkpoints`).
+`step` once its noise is drawn ends this object, and counts as a step; the training goes on from its checkpoint
+(`checkpoints`), or is stopped.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from tacit.learn.dpsgd.checkpoints import (
 )
 from tacit.learn.dpsgd.clipping import Clipping, PerSampleClipper
 from tacit.learn.dpsgd.inputs import TrainingParts, require_order
+from tacit.learn.dpsgd.model_owners import close_with, take_model
 from tacit.learn.dpsgd.private_training import PrivateTraining
 from tacit.learn.dpsgd.rounding import CHUNKS_MAX
 from tacit.learn.dpsgd.schedule import AdaptiveClip, Schedule, planned
@@ -79,7 +81,8 @@ ARGUMENTS: Final = """Arguments:
     units                 names the unit of each row, if a unit has several; its rows are sampled and clipped together
     physical_batch_size   the most rows that are handed out at once; a batch then comes in several chunks
     loader                a DataLoader over `data` instead of Poisson samples. Its batches give no amplification, and
-                          the guarantee is for one row replaced, so the budget must be of that relation
+                          the guarantee is for one row replaced, so the budget must be of that relation. A read that
+                          fails, or a pass that is short, loses the other steps of that pass once one of them was run
     purpose               the purpose of the charge in the ledger
     checkpoint            a new file that holds the state after every `checkpoint_every` steps, for `resume`; of the
                           steps since the last state, those that may have been seen are lost with a process that dies
@@ -167,7 +170,7 @@ def make_private(
     with _leaving(model):
         clipper = PerSampleClipper(model, clipping, rows_apart=stated["rows_apart"])
         settings = _decided(parts, charge, clipper)
-    return PrivateTraining(parts, clipper, settings, budget, place, every).start()
+    return _made(parts, clipper, settings, budget, place, every).start()
 
 
 make_private.__doc__ = f"{make_private.__doc__}\n\n{ARGUMENTS}"
@@ -270,6 +273,18 @@ def _schedule(
     return schedule
 
 
+def _made(parts: TrainingParts, clipper: PerSampleClipper, settings: TrainingSettings, *others: Any) -> PrivateTraining:
+    """Return the training that takes the model over."""
+
+    def again() -> PerSampleClipper:
+        return PerSampleClipper(parts.model, cast(Clipping, settings.clipping), rows_apart=settings.rows_apart)
+
+    own = take_model(clipper, again)
+    training = PrivateTraining(parts, own, settings, *others)
+    close_with(training, own)
+    return training
+
+
 def _stated(
     parts: TrainingParts,
     clip: Any,
@@ -332,6 +347,8 @@ def _charged(
         is_simulated=SYSTEM.simulated,
         processes=parts.processes.size,
         optimizer=parts.optimizer_name,
+        columns=parts.rows.columns,
+        has_units=parts.units.are_named,
         **stated,
     )
 
@@ -423,6 +440,8 @@ def resume(
     for what, then, now in (
         ("units", schedule.units, parts.processes.total(parts.units.count)),
         ("processes", settings.processes, parts.processes.size),
+        ("named units", settings.has_units, parts.units.are_named),
+        ("columns", settings.columns, parts.rows.columns),
         ("optimizer", settings.optimizer, parts.optimizer_name),
         ("batches of a loader", schedule.steps_per_pass, None if loader is None else len(loader)),
         ("batch size", schedule.batch_size, schedule.batch_size if loader is None else loader.batch_size),
@@ -441,8 +460,9 @@ def resume(
     load_model(model, state.tensors)
     load_optimizer(optimizer, scheduler, state.tensors, state.rest)
     clipper = PerSampleClipper(model, cast(Clipping, settings.clipping), rows_apart=settings.rows_apart)
+    training = _made(parts, clipper, settings, budget, place, every)
     try:
-        return PrivateTraining(parts, clipper, settings, budget, place, every).restore(state)
+        return training.restore(state)
     except BaseException:
-        clipper.close()
+        training._clipper.close()
         raise

@@ -27,6 +27,14 @@ from tacit.pipeline.steps import StepAnchor
 from tacit.privacy.errors import AlreadySettled, InvalidInput, NameTaken, UnknownName
 from tests.support.trainings import model, optimizer, private, rows, train
 
+UNDER_WAY = {
+    "before the noise",
+    "after the noise",
+    "after the weights are changed",
+    "before the state is written",
+    "before it gets its name",
+}
+"""Points after a step is noted as under way and before its state has its name: what may have been seen is lost."""
 PROGRAM = Path(__file__).with_name("killed_trainings.py")
 
 
@@ -47,7 +55,9 @@ def resumed(path: Path, budget: Any, net: torch.nn.Module | None = None, data: A
     ["1 1 0", *(pytest.param(one, marks=pytest.mark.soak) for one in ("1 1", "1 2", "3 1"))],
     ids=lambda arguments: arguments.replace(" ", "-"),
 )
-def test_killed_between_any_two_operations_no_step_is_lost_or_shown_twice(tmp_path: Path, arguments: str) -> None:
+def test_killed_between_any_two_operations_only_a_step_under_way_is_lost_and_none_is_run_twice(
+    tmp_path: Path, arguments: str
+) -> None:
     every, kills, *_ = map(int, arguments.split())
     ran = subprocess.run(
         [sys.executable, str(PROGRAM), str(tmp_path), *arguments.split()],
@@ -60,7 +70,8 @@ def test_killed_between_any_two_operations_no_step_is_lost_or_shown_twice(tmp_pa
         assert outcome["killed"] == [signal.SIGKILL] * kills, (point, ran.stderr)
         assert outcome["last"] == 0, ran.stderr
         assert outcome["counted"] == 6, point
-        assert outcome["steps"] == 6 if every == 1 else 2 <= outcome["steps"] <= 6, point
+        lost = kills * (point in UNDER_WAY)
+        assert outcome["steps"] == 6 - lost if every == 1 else 2 <= outcome["steps"] <= 6, point
         assert (outcome["charges"], outcome["left"]) == (1, 0), point
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import Any
 
@@ -484,3 +485,34 @@ def test_exact_noise_takes_nothing_of_delta() -> None:
     assert training.noise_ratio is not None
     low, high = training.noise_ratio[1:]
     assert low <= 1 <= high
+
+
+@pytest.mark.parametrize("kind", [torch.nn.Linear, torch.nn.LSTM])
+def test_a_training_that_is_left_behind_keeps_no_hooks_and_no_rows(kind: Any) -> None:
+    net = kind(4, 2, **({"batch_first": True} if kind is torch.nn.LSTM else {}))
+    hooks = len(net._forward_hooks), "forward" in vars(net)
+
+    def step(training: Any) -> None:
+        features, _ = next(iter(training))
+        out = net(features[:, None])
+        training.step((out[0] if isinstance(out, tuple) else out).flatten(1).sum(1))
+
+    first = private(net, batch_size=200, rows_apart=True)
+    step(first)
+    with pytest.raises(BudgetExceeded):  # which leaves the first one alone
+        private(net, epsilon=1.0, budget=tacit.Budget(0.5, 1e-3), rows_apart=True)
+    if kind is torch.nn.Linear:
+        step(first)
+    second = private(net, batch_size=200, rows_apart=True)
+    for _ in range(3):
+        step(second)
+    assert not first._clipper._uses
+    assert not first._clipper._handles
+    with pytest.raises(InvalidInput):
+        step(first)
+    del first
+    gc.collect()
+    step(second)
+    del second
+    gc.collect()
+    assert (len(net._forward_hooks), "forward" in vars(net)) == hooks

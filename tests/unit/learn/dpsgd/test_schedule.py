@@ -7,14 +7,19 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
 import tacit
 from tacit.learn import AdaptiveClip
 from tacit.learn.dpsgd.clipping import PerSampleClipper
-from tacit.learn.dpsgd.private_training import UNCLIPPED_COUNT, PrivateTraining
+from tacit.learn.dpsgd.matrix_noise import MatrixNoise
+from tacit.learn.dpsgd.private_training import PrivateTraining
+from tacit.learn.dpsgd.schedule import planned
+from tacit.learn.dpsgd.step_noise import UNCLIPPED_COUNT, StepNoise, no_sums
 from tacit.mechanisms.bulk_gaussian import BulkGaussian
 from tacit.privacy.events import Converted, Gaussian, Repeated
 from tacit.privacy.units import Relation
@@ -121,3 +126,14 @@ def test_a_pass_that_is_begun_is_charged_whole() -> None:
     assert charged.event == Repeated(of_pass, 2)
     for steps, passes in ((1, 1), (10, 1), (11, 2), (20, 2)):
         assert training.schedule.event_of(steps).event == Repeated(of_pass, passes)
+
+
+def test_the_count_of_adaptive_clipping_gets_noise_of_its_stated_deviation() -> None:
+    """Measured: the spread of 2,000 counts, wrong once in a million runs."""
+    clip = AdaptiveClip(start=1.0, count_noise=4.0)
+    plan = planned(steps=2_000, batch_size=50, units=500, epsilon=None, noise_multiplier=1.0, clip=clip, delta=1e-5)
+    noise = StepNoise(plan, BulkGaussian(in_place=True), MatrixNoise(plan.coefficients))
+    sums = no_sums({"weight": torch.zeros(2)}, plan)
+    counts = [float(noise.noisy(sums, step, 1.0, None)[UNCLIPPED_COUNT]) for step in range(plan.steps)]
+    assert np.std(counts) == pytest.approx(4.0, rel=0.08)
+    assert abs(np.mean(counts)) < 5 * 4.0 / 2_000**0.5
