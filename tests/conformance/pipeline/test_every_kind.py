@@ -210,11 +210,15 @@ def test_a_budget_that_does_not_admit_it_keeps_it_from_the_data(
     curator: tacit.Curator, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     curator.add_analyst("eve", {"visits": tacit.Budget(EPSILON / 2, 1e-8)})
-    for analyst, error in (("eve", BudgetExceeded), ("nobody", NotPermitted)):
+
+    def release(analyst: str) -> None:
         prepared = KINDS[kind](curator, analyst)
         run_instead(monkeypatch, prepared.plan, lambda _options: pytest.fail("the data were touched"))
+        prepared.release()
+
+    for analyst, error in (("eve", BudgetExceeded), ("nobody", NotPermitted)):
         with pytest.raises(error):
-            prepared.release()
+            release(analyst)
     assert spent(curator) == 0.0
 
 
