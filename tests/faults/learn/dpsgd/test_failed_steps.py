@@ -280,7 +280,7 @@ def test_nobody_goes_on_with_refunded_steps_where_the_end_could_not_be_recorded(
 
 
 class Scaled(torch.nn.Module):
-    """Has an argument that is no tensor, which gradients of single rows do not take."""
+    """Cannot be run on a row alone, as gradients of single rows are."""
 
     def __init__(self) -> None:
         super().__init__()
