@@ -4,9 +4,15 @@
     inputs.py            model, optimizer, rows, units and loader, checked before the charge
     schedule.py          sampling rate, noise and clip of every step, and the event of all of them
     private_training.py  the object that the caller loops over: batches, losses, steps, state
+    losses.py            checks of what a step takes: losses of rows, and a loss on public data
     sampling.py          Poisson samples of units, and the rows of the data
+    loader_passes.py     passes over a caller's loader, which begin where charged ones do
+    step_noise.py        the noise of a step, with canaries and the count of adaptive clipping
+    model_checks.py      models that are refused: layers that mix samples, change their weights, or are compiled
+    model_owners.py      which training has the hooks of a model
     rehearsal.py         whether a model computes each row apart, tried on made-up rows
     clipping.py          PerSampleClipper: hooks, one backward pass, clip factors
+    layer_rules.py       which rule a layer of torch.nn has
     layers.py            per-layer rules: squared norms and weighted sums of per-sample gradients
     recurrent.py         LSTM and GRU as unrolled loops whose gate gradients are kept
     attention.py         multi-head attention as four linear maps
