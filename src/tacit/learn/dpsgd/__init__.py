@@ -11,6 +11,7 @@
     model_checks.py      models that are refused: layers that mix samples, change their weights, or are compiled
     model_owners.py      which training has the hooks of a model
     rehearsal.py         whether a model computes each row apart, tried on made-up rows
+    made_up.py           made-up rows and weights, and passes that change nothing
     clipping.py          PerSampleClipper: hooks, one backward pass, clip factors
     layer_rules.py       which rule a layer of torch.nn has
     layers.py            per-layer rules: squared norms and weighted sums of per-sample gradients

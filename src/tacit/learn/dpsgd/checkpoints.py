@@ -216,6 +216,8 @@ class StateAnchor:
     def _move(self, counted: int, digest: str) -> None:
         if (counted, digest) != (self._counted, self._noted):
             self._anchor.move((self._counted, self._sealed(self._noted)), (counted, self._sealed(digest)))
+        elif not self._anchor.is_at(counted, self._sealed(digest)):  # before the file of another one is replaced
+            raise self._anchor.stale(counted)
         self._counted, self._noted = counted, digest
 
     def _advance(self, digest: str) -> None:

@@ -44,12 +44,12 @@ from tacit.learn.dpsgd.layers import (
     Scratch,
     Use,
     Vectorised,
-    follows,
     positions_of,
     squared,
     sum_of,
     weighted,
 )
+from tacit.learn.dpsgd.made_up import ROWS, bounded_loss
 from tacit.learn.dpsgd.model_checks import (
     NORMS_OF_BATCHES,
     require_plain,
@@ -57,7 +57,7 @@ from tacit.learn.dpsgd.model_checks import (
     require_separate_samples,
     require_uncompiled,
 )
-from tacit.learn.dpsgd.rehearsal import ROWS, UNTRIED, Call, bounded_loss
+from tacit.learn.dpsgd.rehearsal import UNTRIED, Call, structure_of
 from tacit.learn.dpsgd.rounding import CLIP_MAX, CLIP_MIN, NORM_FLOOR, NORM_SLACK, products_are_reduced
 from tacit.privacy.errors import InvalidInput, OutOfRange, WrongType
 
@@ -92,17 +92,16 @@ class PerSampleClipper:
         self._scratch = Scratch()
         self._paused = False
         self._probed = False
-        self._called: list[tuple[nn.Module, Any, bool]] = []
+        self._rows: int | None = None
         self._depth = 0
-        self._rehearsed: dict[nn.Module, Call] = {}
-        self._modes: list[bool] = []
+        self._rehearsed: set[Any] = set()
         self._handles: list[RemovableHandle] = []
         require_uncompiled(model)
         require_separate_samples(model)
         for module in model.modules():
             if isinstance(module, NORMS_OF_BATCHES):
                 self._handles.append(module.register_forward_pre_hook(require_separate))
-        self._replaced: list[nn.Module] = []
+        self._replaced: dict[nn.Module, Callable[..., Any]] = {}
         self._layers = _modules_with_parameters(model)
         for module in self._layers:
             self._attach(module)
@@ -120,15 +119,16 @@ class PerSampleClipper:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        for module in self._replaced:
-            del module.forward
+        for module, forward in self._replaced.items():
+            if vars(module).get("forward") is forward:  # another training may have replaced it since
+                del module.forward
         self._replaced.clear()
         self.forget()
 
-    def forget(self) -> None:
-        """Drop what was noted of forward passes whose losses are not wanted."""
+    def forget(self, rows: int | None = None) -> None:
+        """Drop what was noted of forward passes whose losses are not wanted; the next ones are of `rows` rows."""
         self._uses.clear()
-        self._called, self._depth = [], 0
+        self._rows, self._depth = rows, 0
 
     def clipped_sums(
         self, losses: Tensor, clip: float, units: Tensor | None = None, *, is_precise: bool = False
@@ -150,8 +150,8 @@ class PerSampleClipper:
             return self._with_zeros({}), losses.detach().new_zeros(0)
         require_separate_samples(self.model)
         rows = _rows_of(losses, units, self._scratch, is_precise=is_precise or products_are_reduced())
-        if not self._rows_apart:
-            self._rehearse(len(losses))
+        if not (self._rows_apart or self._rehearsed):
+            raise WrongType(f"no module of the model was seen to be called, {UNTRIED}", name="model")
         if not self._probed and len(losses) > 1:
             self._probe(losses, uses)
         reached = _reached(losses, uses)
@@ -212,15 +212,15 @@ class PerSampleClipper:
         self._handles.append(module.register_forward_hook(note, with_kwargs=True, prepend=True))
 
     def _watch(self, module: nn.Module) -> list[RemovableHandle]:
-        """Note calls of a module from outside of the model that were not rehearsed yet."""
+        """Rehearse calls of a module from outside of the model, before rows go through it."""
 
         def enter(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-            if self._depth == 0 and not self._paused and module not in self._rehearsed:
-                self._called.append((module, (arguments, keywords), torch.is_grad_enabled()))
+            if self._depth == 0 and self.model.training and not (self._paused or self._rows_apart):
+                self._rehearse(module, (arguments, keywords))
             self._depth += 1
 
         def leave(*_: Any) -> None:
-            self._depth -= 1
+            self._depth = max(0, self._depth - 1)  # also of a call that was refused before it was entered
 
         return [
             module.register_forward_pre_hook(enter, with_kwargs=True),
@@ -237,7 +237,7 @@ class PerSampleClipper:
             return own_forward(module, self._note, *arguments, **keywords)
 
         module.forward = forward
-        self._replaced.append(module)
+        self._replaced[module] = forward
 
     def _notes(self) -> bool:
         return self.model.training and torch.is_grad_enabled() and not self._paused
@@ -259,30 +259,29 @@ class PerSampleClipper:
         finally:
             self._paused = False
 
-    def _rehearse(self, rows: int) -> None:
-        """Raise unless the modules that were called treat rows apart; again where one was switched to another mode."""
-        called, self._called = self._called, []
-        modes = [one.training for one in self.model.modules()]
-        calls = list(self._rehearsed.values()) if modes != self._modes else []
-        calls += [Call.of(module, given, rows, has_gradients=learns) for module, given, learns in called]
-        for call in calls:
-            with self._pause():
-                call.require_rows_apart(self._layers)
-            self._rehearsed[call.module] = call
-            if call.has_gradients and self.model.training:
-                self._require_whole_gradients(call)
-        self._modes = modes
-        if not self._rehearsed:
-            raise WrongType(f"no module of the model was seen to be called, {UNTRIED}", name="model")
+    def _rehearse(self, module: nn.Module, arguments: Any) -> None:
+        """Raise unless a module treats rows apart; again in other modes, or with other arguments than tensors."""
+        learns = torch.is_grad_enabled()
+        key = module, tuple(one.training for one in module.modules()), learns, structure_of(arguments)
+        if key in self._rehearsed:
+            return
+        call = Call.of(module, arguments, self._rows, has_gradients=learns)
+        with self._pause():
+            call.require_rows_apart({layer: type(layer) not in OWN_FORWARDS for layer in self._layers})
+        self._rehearsed.add(key)
+        if learns:
+            self._require_whole_gradients(call)
 
     def _require_whole_gradients(self, call: Call) -> None:
         """Raise unless the gradients of noted layers are all of those of their parameters, on made-up rows."""
         uses, self._uses = self._uses, []
+        self._depth += 1
         try:
             outputs = [one for one in call.made_up_outputs() if one.requires_grad]
             noted = self._uses
         finally:
             self._uses = uses
+            self._depth -= 1
         own = {parameter for module in self._replaced for parameter in module.parameters()}  # their passes are ours
         parameters = list({one: None for use in noted for one in use.parameters.values() if one not in own})
         if not outputs or not parameters:
@@ -383,7 +382,7 @@ class Block:
         index = torch.where(out, int((~out).nonzero()[0]), torch.arange(len(out), device=out.device))
 
         def picked(value: Any) -> Any:
-            return tree_map(lambda one: one[index] if follows(one, len(out)) else one, value)
+            return tree_map(lambda one: one[index] if isinstance(one, Tensor) else one, value)
 
         uses = [replace(use, value=picked(use.value)) for use in self.uses]
         return Block(uses, [grad.masked_fill(out.view(-1, *(1,) * (grad.dim() - 1)), 0) for grad in self.grads])

@@ -459,11 +459,6 @@ class Normalization(Formed):
         return values.sum(axes) if axes else values
 
 
-def follows(value: Any, rows: int) -> bool:
-    """Return whether an argument of a layer has one entry for each row; others are the same for all rows."""
-    return isinstance(value, Tensor) and value.ndim > 0 and len(value) == rows
-
-
 @dataclass(frozen=True, slots=True)
 class Vectorised(Formed):
     """Any module: torch.func forms the gradients of its own parameters, one row at a time in one vectorised call.
@@ -477,7 +472,10 @@ class Vectorised(Formed):
     def gradients(self, use: Use, grad: Tensor, rows: RowGroups) -> Gradients:
         """Return the gradient of each parameter for each group."""
         leaves, spec = tree_flatten(use.value)
-        axes = [0 if follows(leaf, len(grad)) else None for leaf in leaves]
+        axes = [0 if isinstance(leaf, Tensor) else None for leaf in leaves]
+        if any(leaf.shape[:1] != grad.shape[:1] for leaf in leaves if isinstance(leaf, Tensor)):
+            kind = type(self.module).__name__
+            raise WrongType(f"{kind} is given a tensor whose first axis is not the batch; expand it", name="model")
         own = {role: parameter.detach() for role, parameter in use.parameters.items()}
 
         def one(grad_row: Tensor, *row: Any) -> Any:

@@ -22,7 +22,6 @@ def take_model(clipper: PerSampleClipper, again: Callable[[], PerSampleClipper])
     before = None if found is None else found()
     if before is not None:
         clipper.close()
-        before._replaced.clear()  # the forward methods, which both replaced, are the model's own again
         before.close()
         clipper = again()
     _NEWEST[clipper.model] = weakref.ref(clipper)

@@ -159,8 +159,8 @@ class PrivateTraining:
             if not self._steps_left:
                 raise StopIteration
             self._draw()
-        self._clipper.forget()
         chunk, batch = self._chunks.popleft()
+        self._clipper.forget(len(chunk.rows))
         self._pending = (chunk, batch)
         self._seeds.seed()
         return self._parts.rows.fetch(chunk.rows) if batch is None else batch

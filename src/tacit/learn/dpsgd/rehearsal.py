@@ -2,38 +2,51 @@
 
 Promise: a module is refused where, on made-up rows, what a row gives to a layer with trainable parameters, the gradient
 that comes back to the layer's output, or what the module returns for a row depends on the other rows; so is one that
-leaves other numbers in a buffer for other rows. The first two are all that the clipped gradient of a row is made of.
-No value of a private row decides about that: the rows here have the shapes and dtypes of those that the module was
-called with, and random values.
+leaves other numbers in buffers or parameters for other rows. The first two are all that the clipped gradient of a row
+is made of. It is tried before private rows go through it, and no value of theirs decides: the rows here have the shapes
+and dtypes of those that the module is called with, and random values.
 
 How: the module runs on four made-up rows, and on two at a time in two divisions, with random weights, since a branch
-that starts at 0 would hide what it mixes. Dropout is off, and what torch's functions draw is one number, of which
-several are tried. Numbers are compared one by one. A module that is random by other means, that cannot be run on
+that starts at 0 would hide what it mixes, and once more with missing values (NaN). Dropout drops nothing, or all, and
+what torch's functions draw is one number, of which several are tried. Numbers are compared one by one, in double
+precision where they differ in that of the module. A module that is random by other means, that cannot be run on
 made-up rows, or whose outputs show nothing (none of them follows the batch, all rows are alike, or are no numbers), is
 refused unless the caller states that its rows are apart.
 
 Not found: what only some rows, sizes of batches, weights or later calls bring about, and what a training loop does
-outside of the modules.
+outside of calls of modules, also in other methods of the model.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 from torch.func import functional_call
-from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
+from tacit.learn.dpsgd.made_up import (
+    ROWS,
+    DrawnAlike,
+    bounded_loss,
+    causal_mask,
+    doubled,
+    random_rows,
+    tensors_of,
+    untouched,
+    weights_of,
+    with_missing,
+    without_dropout,
+    without_values,
+)
 from tacit.privacy.errors import WrongType
 
-ROWS: Final = 4
 DIVISIONS: Final = (((0, 1), (2, 3)), ((0, 2), (1, 3)))
 """Rows that run together; one row alone is refused by some layers that normalise batches."""
 WHOLE_NUMBERS: Final = ((0, 15), (1, 2), (0, 1))
@@ -46,24 +59,22 @@ ROUNDING: Final = 1024
 """The difference that rounding of long sums explains, in units of the last place of a position's greatest number."""
 ROUNDING_MAX: Final = 0.05
 """The same over that number, for types of few digits."""
-CHANCE: Final = frozenset(
-    (
-        *("bernoulli", "bernoulli_", "exponential_", "normal", "normal_", "poisson", "rand", "rand_like"),
-        *("randint", "randint_like", "randn", "randn_like", "random_", "uniform_"),
-    )
-)
-"""The functions of torch that draw numbers."""
+FAILURES_OF_MISSING: Final = (ArithmeticError, AttributeError, LookupError, RuntimeError, ValueError)
+"""What a module may raise for missing values."""
 UNTRIED: Final = "so that nothing is known of its rows; state rows_apart=True if every layer treats rows apart"
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What one run shows: inputs of layers, gradients that come back to them, outputs, and buffers afterwards."""
+    """What one run shows: inputs of layers, gradients that come back to them, outputs, and the state afterwards."""
 
     inputs: list[Tensor]
     gradients: list[Tensor]
     outputs: list[Tensor]
-    buffers: dict[str, Tensor]
+    state: dict[str, Tensor]
+    """Buffers and parameters afterwards."""
+    along_rows: list[bool]
+    """Which inputs must follow the batch: those of layers without a pass of ours."""
 
 
 class _NothingShown(Exception):
@@ -80,9 +91,13 @@ class Call:
     axes: Mapping[int, int]
     """The place of each tensor along the batch, and which of its axes that is."""
     has_gradients: bool
+    rows: int
+    """The number of rows that it was called with."""
+    squares: frozenset[int]
+    """The places of tensors of as many rows as columns that may be masks of positions."""
 
     @classmethod
-    def of(cls, module: nn.Module, arguments: Any, rows: int, *, has_gradients: bool = True) -> Call:
+    def of(cls, module: nn.Module, arguments: Any, rows: int | None, *, has_gradients: bool = True) -> Call:
         """Return a call with positional and named arguments, in a step of `rows` rows.
 
         Where none of its tensors has as many, the first axis of the first one is taken as the batch: the pass is of
@@ -90,27 +105,35 @@ class Call:
         """
         leaves, spec = tree_flatten(arguments)
         tensors = {place: one for place, one in enumerate(leaves) if isinstance(one, Tensor) and one.ndim}
-        if not any(rows in one.shape for one in tensors.values()):
-            rows = next((len(one) for one in tensors.values()), rows)
-        axes = {place: list(one.shape).index(rows) for place, one in tensors.items() if rows in one.shape}
-        shapes = [_without_values(one, axes[at]) if at in axes else one for at, one in enumerate(leaves)]
-        return cls(module, shapes, spec, axes, has_gradients)
+        is_known = any(rows in one.shape for one in tensors.values())
+        size = rows if rows is not None and is_known else next((len(one) for one in tensors.values()), 0)
+        axes = {place: list(one.shape).index(size) for place, one in tensors.items() if size in one.shape}
+        shapes = [without_values(one, axes[at]) if at in axes else one for at, one in enumerate(leaves)]
+        masks = [at for at in axes if tensors[at].dtype is torch.bool or tensors[at].dtype.is_floating_point]
+        squares = frozenset(at for at in masks if tensors[at].shape == (size, size))
+        return cls(module, shapes, spec, axes, has_gradients, size, squares)
 
-    def require_rows_apart(self, layers: list[nn.Module]) -> None:
+    @property
+    def _divided(self) -> list[Mapping[int, int]]:
+        """The axes of the batch, and those without square tensors."""
+        others = {at: axis for at, axis in self.axes.items() if at not in self.squares}
+        return [self.axes] if len(others) in (0, len(self.axes)) else [self.axes, others]
+
+    def require_rows_apart(self, layers: Mapping[nn.Module, bool]) -> None:
         """Raise WrongType unless the module was tried on made-up rows, and they were not seen to be combined.
 
-        `layers` are those of the model that have trainable parameters.
+        `layers` are those of the model that have trainable parameters, and whether their inputs must follow the batch.
         """
         why = "no tensor that it is given follows the batch"
-        for are_random, whole_numbers, is_positive in itertools.product(
-            (True, False), WHOLE_NUMBERS, (False, True) if self.axes else ()
-        ):
+        tries = itertools.product((True, False), WHOLE_NUMBERS, (False, True), self._divided if self.axes else ())
+        for are_random, whole_numbers, is_positive, axes in tries:
             generator = torch.Generator().manual_seed(0)
-            made = [self._made_up(generator, whole_numbers, is_positive=is_positive) for _ in range(2)]
-            weights = _random_weights(self.module, generator) if are_random else {}
+            call = replace(self, axes=axes, leaves=self._with_masks(axes))
+            made = [call._made_up(generator, whole_numbers, is_positive=is_positive) for _ in range(2)]
+            weights = weights_of(self.module, generator if are_random else None)
             try:
-                with torch.random.fork_rng(devices=[]), _without_dropout(self.module):
-                    self._compare(made[0], made[1], weights, set(layers))
+                with torch.random.fork_rng(devices=[]), without_dropout(self.module):
+                    call._try(made[0], made[1], weights, layers)
                 return
             except WrongType:
                 raise
@@ -119,6 +142,29 @@ class Call:
         kind = type(self.module).__name__
         raise WrongType(f"{kind} cannot be tried on made-up rows ({why}), {UNTRIED}", name="model")
 
+    def _try(
+        self, first: list[Any], second: list[Any], weights: dict[str, Tensor], layers: Mapping[nn.Module, bool]
+    ) -> None:
+        """Compare runs without and with missing values."""
+        self._compare_widely(first, second, weights, layers)
+        with suppress(*FAILURES_OF_MISSING):
+            self._compare_widely(with_missing(first, self.axes), second, weights, layers, has_missing=True)
+
+    def _compare_widely(
+        self, first: list[Any], second: list[Any], weights: dict[str, Tensor], *layers: Any, **options: Any
+    ) -> None:
+        """Compare runs, again in double precision where rounding could explain a difference."""
+        try:
+            self._compare(first, second, weights, *layers, **options)
+        except WrongType:
+            wide = [[doubled(one) for one in leaves] for leaves in (first, second)]
+            with suppress(Exception):  # of a module that takes no doubles, or the same
+                self._compare(
+                    wide[0], wide[1], {name: doubled(one) for name, one in weights.items()}, *layers, **options
+                )
+                return
+            raise
+
     def made_up_outputs(self) -> list[Tensor]:
         """Return the outputs that follow the batch for made-up rows, with the module's own weights."""
         generator = torch.Generator().manual_seed(1)
@@ -126,16 +172,29 @@ class Call:
             leaves = self._made_up(generator, whole_numbers, is_positive=is_positive)
             arguments, keywords = tree_unflatten(leaves, self.spec)
             try:
-                with torch.random.fork_rng(devices=[]), _without_dropout(self.module), _DrawnAlike(DRAWN[0]):
+                with (
+                    torch.random.fork_rng(devices=[]),
+                    without_dropout(self.module),
+                    untouched(self.module, has_own_state=True),
+                    DrawnAlike(DRAWN[0]),
+                ):
                     return list(tensors_of(self.module(*arguments, **keywords)))
             except (RuntimeError, ValueError, IndexError):  # of numbers that it does not take
                 continue
         return []
 
-    def _compare(self, first: list[Any], second: list[Any], weights: Mapping[str, Tensor], layers: set[Any]) -> None:
+    def _compare(
+        self,
+        first: list[Any],
+        second: list[Any],
+        weights: dict[str, Tensor],
+        layers: Mapping[nn.Module, bool],
+        *,
+        has_missing: bool = False,
+    ) -> None:
         kind = type(self.module).__name__
         for drawn in DRAWN:
-            mode = _DrawnAlike(drawn)
+            mode = DrawnAlike(drawn)
             with mode:
                 following = self._following(first, weights)
                 together, again = (self._run(first, weights, layers, following, seed=seed) for seed in (0, 1))
@@ -147,14 +206,14 @@ class Call:
                     ]
                     for division in DIVISIONS
                 ]
-            if changed := [name for name, one in together.buffers.items() if not _same(one, others.buffers[name])]:
+            if changed := [name for name, one in together.state.items() if not _same(one, others.state[name])]:
                 raise WrongType(
-                    f"{kind} keeps numbers of the rows in its buffer {changed[0]}, which would leave without noise; "
-                    "remove it, or keep its module in evaluation mode",
+                    f"{kind} keeps numbers of the rows in {changed[0]}, which would leave without noise; remove it, or "
+                    "keep its module in evaluation mode",
                     name="model",
                 )
             if not _is_repeated(together, again):
-                raise WrongType(f"{kind} is random by other means than torch's functions, {UNTRIED}", name="model")
+                raise WrongType(f"{kind} draws numbers in a way that cannot be made constant, {UNTRIED}", name="model")
             for division in divisions:
                 if not _are_apart(together, division):
                     raise WrongType(
@@ -162,39 +221,50 @@ class Call:
                         "normalisation; every layer must treat rows apart",
                         name="model",
                     )
-            _require_shown(together, divisions[0][0][1], following)
+            _require_along_rows(together, divisions[0][0][1])
+            if not has_missing and drawn == DRAWN[0]:
+                _require_shown(together, divisions[0][0][1], following)
             if not mode.has_drawn:
                 return
 
-    def _following(self, leaves: list[Any], weights: Mapping[str, Tensor]) -> list[int]:
+    def _following(self, leaves: list[Any], weights: dict[str, Tensor]) -> list[int]:
         """Return which outputs have an axis that follows the batch."""
-        sizes = [self._run(some, weights, set(), [], seed=0) for some in (leaves, self._picked(leaves, (0, 1)))]
+        sizes = [self._run(some, weights, {}, [], seed=0) for some in (leaves, self._picked(leaves, (0, 1)))]
         pairs = zip(*(one.outputs for one in sizes), strict=True)
         return [at for at, pair in enumerate(pairs) if _batch_axis(*pair) is not None]
 
     def _run(
-        self, leaves: list[Any], weights: Mapping[str, Tensor], layers: set[Any], following: list[int], seed: int
+        self,
+        leaves: list[Any],
+        weights: dict[str, Tensor],
+        layers: Mapping[nn.Module, bool],
+        following: list[int],
+        seed: int,
     ) -> Trace:
-        """Run the module with some weights and its own copies of buffers, and a loss of the outputs `following`."""
+        """Run the module with its own copies of all state, and a loss of the outputs `following`."""
         arguments, keywords = tree_unflatten(leaves, self.spec)
         inputs: list[Tensor] = []
+        along: list[bool] = []
         edges: list[Any] = []
-        buffers: dict[str, Tensor] = {}
+        state: dict[str, Tensor] = {}
 
-        def note(_: nn.Module, given: Any, named: Any, output: Any) -> None:
-            inputs.extend(one.detach().clone() for one in tensors_of((given, named)))
+        def note(layer: nn.Module, given: Any, named: Any, output: Any) -> None:
+            found = [one.detach().clone() for one in tensors_of((given, named))]
+            inputs.extend(found)
+            along.extend([layers[layer]] * len(found))
             edges.extend(get_gradient_edge(one) for one in tensors_of(output) if one.requires_grad)
 
         def leave(*_: Any) -> None:
-            buffers.update({name: one.detach().clone() for name, one in self.module.named_buffers()})
+            held = itertools.chain(self.module.named_buffers(), self.module.named_parameters())
+            state.update({name: one.detach().clone() for name, one in held})
 
         handles = [one.register_forward_hook(note, with_kwargs=True) for one in self.module.modules() if one in layers]
         handles.append(self.module.register_forward_hook(leave))
-        own = {name: one.clone() for name, one in self.module.named_buffers()}
+        own = {name: one.detach().clone().requires_grad_(one.requires_grad) for name, one in weights.items()}
         torch.manual_seed(seed)
         try:
-            with torch.set_grad_enabled(self.has_gradients):
-                found = functional_call(self.module, {**own, **weights}, arguments, keywords)
+            with torch.set_grad_enabled(self.has_gradients), untouched(self.module):
+                found = functional_call(self.module, own, arguments, keywords)
         finally:
             for handle in handles:
                 handle.remove()
@@ -205,12 +275,19 @@ class Call:
             total = torch.stack([bounded_loss(one).sum() for one in learning]).sum()
             found_gradients: list[Tensor | None] = list(torch.autograd.grad(total, edges, allow_unused=True))
             gradients = [total.new_zeros(()) if one is None else one for one in found_gradients]
-        return Trace(inputs, gradients, [one.detach() for one in outputs], buffers)
+        return Trace(inputs, gradients, [one.detach() for one in outputs], state, along)
+
+    def _with_masks(self, axes: Mapping[int, int]) -> list[Any]:
+        """Return the arguments, with causal masks for square tensors that are not along the batch."""
+        return [
+            causal_mask(self.rows, one) if at in self.squares and at not in axes else one
+            for at, one in enumerate(self.leaves)
+        ]
 
     def _made_up(self, generator: torch.Generator, whole_numbers: tuple[int, int], *, is_positive: bool) -> list[Any]:
         """Return the arguments with random rows."""
         return [
-            _random_rows(one, self.axes[at], generator, whole_numbers, is_positive=is_positive)
+            random_rows(one, self.axes[at], generator, whole_numbers, is_positive=is_positive)
             if at in self.axes
             else one
             for at, one in enumerate(self.leaves)
@@ -224,85 +301,10 @@ class Call:
         ]
 
 
-def bounded_loss(output: Tensor) -> Tensor:
-    """Return a loss of each number, whose slope is small where it is large: masks do not hide other numbers."""
-    real = torch.view_as_real(output) if output.is_complex() else output
-    return torch.log1p(real.float().nan_to_num(0.0, 0.0, 0.0).clamp(-1e6, 1e6).square())
-
-
-def tensors_of(value: Any) -> Iterator[Tensor]:
-    """Return the tensors of an output or of arguments, also those inside of mappings, sequences and plain objects."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from tensors_of(one)
-    elif isinstance(value, list | tuple):
-        for one in value:
-            yield from tensors_of(one)
-    elif is_dataclass(value) or (hasattr(value, "__dict__") and not isinstance(value, type | nn.Module)):
-        for one in vars(value).values():
-            if isinstance(one, Tensor | Mapping | list | tuple):
-                yield from tensors_of(one)
-
-
-def _without_values(tensor: Tensor, axis: int) -> Tensor:
-    """Return a tensor of ROWS rows of the same shape, dtype and device, without values of its own."""
-    shape = [ROWS if at == axis else size for at, size in enumerate(tensor.shape)]
-    return torch.zeros((), dtype=tensor.dtype, device=tensor.device).expand(shape)
-
-
-def _random_rows(
-    like: Tensor, axis: int, generator: torch.Generator, whole_numbers: tuple[int, int], *, is_positive: bool
-) -> Tensor:
-    """Return random rows of a shape and dtype that are unlike one another: each of another size, around another number.
-
-    Statistics of rows that were all alike would hardly depend on which rows they are of.
-    """
-    shape = like.movedim(axis, 0).shape
-    if like.dtype.is_floating_point or like.is_complex():
-        sizes = torch.tensor([0.1, 1.0, 10.0, 100.0]).view(-1, *(1,) * (like.ndim - 1))
-        made = (torch.randn(shape, generator=generator) + 0.5) * sizes
-        made = made.abs() if is_positive else made
-    elif like.dtype is torch.bool:  # a mask of everything leaves nothing to show
-        made = torch.randint(0, 2, shape, generator=generator) * (whole_numbers[0] == 0)
-    else:
-        made = torch.randint(whole_numbers[0], whole_numbers[1] + 1, shape, generator=generator)
-    return made.to(like).movedim(0, axis)
-
-
-def _random_weights(module: nn.Module, generator: torch.Generator) -> dict[str, Tensor]:
-    """Return weights of about their own size, or that of a fresh layer where they are all alike."""
-    found = {}
-    for name, one in module.named_parameters():
-        if one.dtype.is_floating_point:
-            size = max(
-                float(one.detach().std()) if one.numel() > 1 else 0.0, one[0].numel() ** -0.5 if one.ndim > 1 else 0.5
-            )
-            noise = torch.randn(one.shape, generator=generator).to(one) * size
-            found[name] = (one.detach() + noise).requires_grad_(one.requires_grad)
-    return found
-
-
-class _DrawnAlike(TorchFunctionMode):
-    """Makes what torch's functions draw one number, and dropout nothing."""
-
-    def __init__(self, drawn: float) -> None:
-        super().__init__()
-        self._drawn = drawn
-        self.has_drawn = False
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name, named = getattr(func, "__name__", ""), dict(kwargs or {})
-        if "dropout" in name:
-            return args[0] if args else named["input"]
-        if "dropout_p" in named:
-            named["dropout_p"] = 0.0
-        made = func(*args, **named)
-        if name not in CHANCE or not isinstance(made, Tensor):
-            return made
-        self.has_drawn = True
-        return made.fill_(self._drawn)
+def structure_of(arguments: Any) -> Any:
+    """Return what tells calls apart but for their tensors and numbers."""
+    leaves, spec = tree_flatten(arguments)
+    return str(spec), tuple(one if isinstance(one, bool | str | None) else type(one).__name__ for one in leaves)
 
 
 def _is_repeated(one: Trace, other: Trace) -> bool:
@@ -320,6 +322,17 @@ def _are_apart(together: Trace, division: Sequence[tuple[tuple[int, ...], Trace]
             if not _rows_are_alike(one, [(rows, part[at]) for rows, part in parts], also_shared=kind == "inputs"):
                 return False
     return True
+
+
+def _require_along_rows(together: Trace, part: Trace) -> None:
+    """Raise if a layer is given a tensor that does not follow the batch: by its size it could be taken for rows."""
+    pairs = zip(together.inputs, part.inputs, together.along_rows, strict=True)
+    if any(is_needed and _batch_axis(one, other) != 0 for one, other, is_needed in pairs):
+        raise WrongType(
+            "a layer with parameters is given a tensor whose first axis is not the batch; expand it to all rows, or "
+            "make it a buffer of the layer",
+            name="model",
+        )
 
 
 def _rows_are_alike(whole: Tensor, parts: list[tuple[tuple[int, ...], Tensor]], *, also_shared: bool) -> bool:
@@ -402,17 +415,3 @@ def _require_shown(together: Trace, part: Trace, following: list[int]) -> None:
         if bool((usable.all(0) & (rows != rows[:1]).any(0)).any()):
             return
     raise _NothingShown("its outputs are the same for all rows, or no numbers")
-
-
-@contextmanager
-def _without_dropout(module: nn.Module) -> Iterator[None]:
-    """Switch the dropout off that modules of torch do inside."""
-    changed: list[Any] = [one for one in module.modules() if isinstance(one, nn.MultiheadAttention | nn.RNNBase)]
-    rates = [one.dropout for one in changed]
-    try:
-        for one in changed:
-            one.dropout = 0.0
-        yield
-    finally:
-        for one, rate in zip(changed, rates, strict=True):
-            one.dropout = rate

@@ -343,7 +343,7 @@ def test_batch_norm_that_is_switched_to_training_mode_later_is_refused_in_every_
         norm.eval()
         clipper.clipped_sums(loss_of(model, x), 1.0)
         model.add_module("later", nn.BatchNorm1d(4, affine=False))
-        with pytest.raises(WrongType, match="mixes the samples"):
+        with pytest.raises(WrongType, match=r"mixes the samples|keeps numbers"):
             clipper.clipped_sums(loss_of(model, x), 1.0)
     assert not norm.num_batches_tracked
 
@@ -377,7 +377,7 @@ def test_causal_attention_without_a_mask_is_refused() -> None:
     model, x = nn.MultiheadAttention(8, 2, batch_first=True), torch.randn(ROWS, 4, 8)
     mask = nn.Transformer.generate_square_subsequent_mask(4)
     with PerSampleClipper(model):
-        with pytest.raises(WrongType, match="pass attn_mask"):
+        with pytest.raises(WrongType, match="attn_mask"):
             model(x, x, x, is_causal=True)
         found, _ = model(x, x, x, attn_mask=mask, is_causal=True)
     torch.testing.assert_close(found, model(x, x, x, attn_mask=mask, is_causal=True)[0])

@@ -183,7 +183,7 @@ def refusal(model, *arguments, rows=6):
 
 
 def layers_of(model):
-    return [one for one in model.modules() if any(True for _ in one.parameters(recurse=False))]
+    return {one: True for one in model.modules() if any(True for _ in one.parameters(recurse=False))}
 
 
 @pytest.mark.parametrize("hide", HIDDEN)
@@ -254,11 +254,144 @@ def test_a_statistic_of_the_batch_that_a_layer_is_given_is_refused():
     assert "other rows of the batch" in refusal(Centred(), torch.rand(6, 8))
 
 
-def test_arguments_that_are_the_same_for_all_rows_are_accepted():
-    model, x, shift = Shifted(), torch.rand(6, 8), torch.rand(8)
+def test_numbers_and_nothing_are_accepted_as_arguments_of_a_layer():
+    model, x = Shifted(), torch.rand(6, 8)
     with PerSampleClipper(model) as clipper:
-        sums, _ = clipper.clipped_sums(model(x, shift, scale=2.0, mask=None).sum(1), 2.0**30)
-    assert torch.allclose(sums["w"], 2 * (x - shift).sum(0)[:, None].expand(8, 3), rtol=1e-5)
+        sums, _ = clipper.clipped_sums(model(x, x / 2, scale=2.0, mask=None).sum(1), 2.0**30)
+    assert torch.allclose(sums["w"], x.sum(0)[:, None].expand(8, 3), rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [5, 8])
+def test_a_tensor_that_is_not_along_the_batch_is_refused_whatever_its_size(rows):
+    """With eight rows it has as many entries, and each row would get another one."""
+
+    class Positions(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.own = Shifted()
+
+        def forward(self, x):
+            return self.own(x, torch.arange(8.0))
+
+    with PerSampleClipper(Positions()) as clipper:
+        clipper.forget(rows)
+        with pytest.raises(WrongType, match="first axis is not the batch"):
+            clipped(clipper, torch.rand(rows, 8))
+
+
+class StatefulOnce(nn.Module):
+    """Initialises itself from the first batch, as ActNorm does."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind, self.shift = kind, nn.Parameter(torch.zeros(8), requires_grad=kind == "trained")
+        self.register_buffer("largest", torch.zeros(8))
+        self.ready = False
+
+    def forward(self, x):
+        if self.kind == "largest":
+            self.largest = torch.maximum(self.largest, x.detach().amax(0))
+        elif not self.ready:
+            self.shift.data = -x.detach().mean(0)
+            self.ready = True
+        return x + self.shift
+
+
+@pytest.mark.parametrize("kind", ["trained", "frozen", "largest"])
+def test_state_that_the_first_batch_sets_is_found_before_it_is_set(kind):
+    model = nn.Sequential(StatefulOnce(kind), head())
+    with PerSampleClipper(model) as clipper, pytest.raises(WrongType, match="keeps numbers"):
+        clipped(clipper, 1e5 * torch.rand(6, 8))
+    assert not model[0].ready
+    assert not model[0].shift.any()
+    assert not model[0].largest.any()
+
+
+def test_the_mode_of_the_pass_counts_and_not_that_of_the_step():
+    class Switched(nn.Module):
+        def forward(self, x):
+            return standardised(x) if self.training else x
+
+    model = nn.Sequential(Switched(), head())
+    with PerSampleClipper(model) as clipper:
+        with pytest.raises(WrongType, match="other rows of the batch"):
+            model(torch.rand(6, 8))
+        model[0].eval()
+        clipped(clipper, torch.rand(6, 8))
+
+
+@pytest.mark.parametrize("fill", [lambda x: x.nanmean(0), lambda x: torch.zeros(8)], ids=["of the batch", "constant"])
+def test_missing_values_that_others_fill_are_found(fill):
+    class Imputed(nn.Module):
+        def forward(self, x):
+            return torch.where(x.isnan(), fill(x), x)
+
+    model = nn.Sequential(Imputed(), head())
+    with PerSampleClipper(model) as clipper:
+        if fill(torch.ones(2, 8)).any():
+            with pytest.raises(WrongType, match="other rows of the batch"):
+                clipped(clipper, torch.rand(6, 8))
+        else:
+            clipped(clipper, torch.rand(6, 8))
+
+
+def test_rows_that_dropout_drops_are_tried():
+    class Filled(nn.Module):
+        def forward(self, x):
+            kept = functional.dropout(torch.ones(len(x), 1), 0.5, self.training)
+            return torch.where(kept > 0, x, x.mean(0))
+
+    model = nn.Sequential(Filled(), head())
+    with PerSampleClipper(model) as clipper, pytest.raises(WrongType, match="other rows of the batch"):
+        clipped(clipper, torch.rand(6, 8))
+
+
+def test_an_argument_that_switches_mixing_on_is_tried_again():
+    class Asked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = head()
+
+        def forward(self, x, *, mixes=False):
+            return self.fc(standardised(x) if mixes else x)
+
+    model = Asked()
+    with PerSampleClipper(model) as clipper:
+        clipped(clipper, torch.rand(6, 8))
+        with pytest.raises(WrongType, match="other rows of the batch"):
+            model(torch.rand(6, 8), mixes=True)
+
+
+@pytest.mark.parametrize("rows", [4, 7, 8, 9])
+def test_a_mask_of_as_many_positions_as_rows_is_no_mask_of_rows(rows):
+    class Causal(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention, self.fc = nn.MultiheadAttention(8, 2, batch_first=True), head()
+
+        def forward(self, x, mask):
+            return self.fc(self.attention(x, x, x, attn_mask=mask)[0].mean(1))
+
+    model = Causal()
+    mask = torch.ones(8, 8, dtype=torch.bool).triu(1)
+    with PerSampleClipper(model) as clipper:
+        clipper.forget(rows)
+        losses = model(torch.rand(rows, 8, 8), mask).sum(1)
+        clipper.clipped_sums(losses, 1.0)
+
+
+def test_sensitive_models_are_compared_in_double_precision():
+    class Waves(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Linear(8, 64), head()
+            self.middle = nn.Linear(64, 8)
+
+        def forward(self, x):
+            return self.last(self.middle(torch.sin(30 * self.first(torch.sin(30 * x)))))
+
+    with PerSampleClipper(Waves()) as clipper:
+        clipped(clipper, torch.rand(6, 8))
 
 
 class Rows:
@@ -292,7 +425,7 @@ def test_a_buffer_that_hardly_depends_on_the_rows_is_found(decay, is_in_place, r
             return x
 
     model = Centre()
-    assert "buffer centre" in refusal(model, torch.rand(rows, 8), rows=rows)
+    assert "keeps numbers of the rows in centre" in refusal(model, torch.rand(rows, 8), rows=rows)
     assert torch.equal(model.centre, torch.ones(8))
 
 
@@ -303,7 +436,7 @@ def clipped(clipper, x, scores=None):
 
 def test_a_chunk_of_one_row_is_rehearsed_too():
     model = nn.Sequential(RunningStatistics(in_place=True), head())
-    with PerSampleClipper(model) as clipper, pytest.raises(WrongType, match="buffer"):
+    with PerSampleClipper(model) as clipper, pytest.raises(WrongType, match="keeps numbers"):
         clipped(clipper, torch.rand(1, 8))
 
 
@@ -330,7 +463,7 @@ def test_a_module_that_is_switched_to_training_later_is_rehearsed_again():
         clipped(clipper, torch.rand(6, 8))
         model.train()
         with pytest.raises(WrongType, match="other rows of the batch"):
-            clipped(clipper, torch.rand(6, 8))
+            model(torch.rand(6, 8))
 
 
 class TiedByFunction(nn.Module):
@@ -459,7 +592,7 @@ def train(model, rows=40, x=None):
 @pytest.mark.parametrize("is_deep", [False, True])
 def test_rows_that_tell_one_another_something_without_a_gradient_are_refused(mixing, is_deep):
     layers = [nn.Linear(8, 8), mixing, nn.ReLU()] if is_deep else [mixing]
-    with pytest.raises(WrongType, match=r"other rows of the batch|buffer"):
+    with pytest.raises(WrongType, match=r"other rows of the batch|keeps numbers"):
         train(nn.Sequential(*layers, nn.Linear(8, 3)))
 
 
@@ -482,7 +615,7 @@ def test_a_rehearsal_leaves_buffers_dropout_and_the_generator_as_they_were():
     model = nn.Sequential(CountingCalls(), nn.Dropout(0.5), nn.LSTM(8, 8, 2, dropout=0.25, batch_first=True))
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    Call.of(model, ((torch.randn(6, 4, 8),), {}), 6).require_rows_apart([])
+    Call.of(model, ((torch.randn(6, 4, 8),), {}), 6).require_rows_apart({})
     assert float(model[0].calls) == 0.0
     assert (model[1].p, model[2].dropout) == (0.5, 0.25)
     torch.manual_seed(5)
@@ -544,7 +677,7 @@ def test_an_embedding_that_changes_its_weights_by_what_it_reads_is_refused_befor
 def test_mixed_rows_are_seen_in_outputs_alone(hide):
     model = Mixing(HIDDEN[hide])
     with pytest.raises(WrongType, match="other rows of the batch"):
-        Call.of(model, ((torch.rand(6, 8),), {}), 6).require_rows_apart([])
+        Call.of(model, ((torch.rand(6, 8),), {}), 6).require_rows_apart({})
 
 
 @pytest.mark.parametrize("kind", ["inputs", "gradients", "outputs"])
@@ -556,9 +689,9 @@ def test_each_kind_of_numbers_is_compared(kind):
         for pair in ((0, 1), (2, 3)):
             found = {name: [one[list(pair)] for one in tensors] for name, tensors in same.items()}
             found[kind] = [found[kind][0] + changed]
-            yield pair, rehearsal.Trace(**found, buffers={})
+            yield pair, rehearsal.Trace(**found, state={}, along_rows=[])
 
-    together = rehearsal.Trace(**same, buffers={})
+    together = rehearsal.Trace(**same, state={}, along_rows=[])
     assert rehearsal._are_apart(together, list(division(0.0)))
     assert not rehearsal._are_apart(together, list(division(0.01)))
 
