@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -197,13 +198,45 @@ def test_a_fit_without_a_delta_takes_half_of_less_than_two_slices_and_then_has_p
         assert budget.remaining().epsilon == pytest.approx(3.4)
 
 
-def test_where_the_sum_is_exceeded_events_cost_no_delta() -> None:
-    budget = tacit.Budget(2.0, 1e-5)
-    for _ in range(50):
-        budget.charge(events.Laplace(0.05))
-    assert counted_delta(budget, 1e-5) == 1e-5
+def exceeded(epsilon: float, delta: float, **stated: Any) -> tacit.Budget:
+    """Return a budget whose plain sum is exceeded, and whose rho is not."""
+    budget = tacit.Budget(epsilon, delta, **stated)
+    while budget.stated_delta_left() != math.inf:
+        budget.charge(events.Gaussian(40.0 / epsilon))
+    return budget
+
+
+@LESS
+def test_where_the_sum_is_exceeded_a_training_takes_half_of_the_tenth_and_costs_no_delta() -> None:
+    budget = exceeded(2.0, 1e-5)
+    before = budget.remaining().delta
+    assert counted_delta(budget, 1e-5) == pytest.approx(5e-7)
+    assert counted_delta(budget, 4e-7) == 4e-7
     assert default_delta(budget, 1e-9) == 1e-9
-    assert logistic(budget, 1e-5, epsilon=0.2).cost_.epsilon == pytest.approx(0.2)
+    assert logistic(budget, 1e-5, epsilon=0.05).cost_.epsilon == pytest.approx(0.05)
+    assert budget.remaining().delta == before
+    with pytest.raises(BudgetExceeded, match="left of the tenth for stated deltas"):
+        logistic(budget, 0.9, epsilon=0.05)
+
+
+@LESS
+@pytest.mark.parametrize("name", ["an estimator", "PATE"])  # those of which another account has a price
+def test_no_training_is_counted_at_more_than_the_delta_of_its_budget(name: str) -> None:
+    budget = exceeded(50.0, 1e-7)
+    made = TRAINED[name](budget, 1e-3)
+    cost = made.cost_ if hasattr(made, "cost_") else made.cost
+    assert cost.delta == pytest.approx(5e-9)
+
+
+@LESS
+def test_a_training_with_a_report_takes_half_of_what_the_open_account_has_left() -> None:
+    report = learn.SanitisedReport(order=8, sigma=100, beta=0.002, scale_sigma=100)
+    budget = exceeded(50.0, 1e-5)
+    for taken in (5e-7, 2.5e-7, 1.25e-7):
+        asked = student(budget, 1e-5).set_params(report=report, aggregator=learn.GNMax(150.0))
+        assert asked.preview().delta == pytest.approx(taken)
+        assert asked.fit(ROWS, LABELS, public=ROWS).cost_.delta == pytest.approx(taken)
+    assert counted_delta(budget, 1e-5) == pytest.approx(5e-7)
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -302,7 +335,7 @@ class TestTables:
 
     def test_a_training_for_a_rho_takes_no_delta(self, curator: tacit.Curator) -> None:
         curator.budget("t").charge(events.Approximate(0.1, curator.budget("t").remaining().delta))
-        model = learn.LogisticRegression(delta=1e-6, max_iter=5)
+        model = learn.LogisticRegression(max_iter=5)
         assert model.fit_table(curator.table("t"), ["x"], "y", rho=0.01).cost_.rho == pytest.approx(0.01)
 
     def test_an_analyst_without_a_cap_is_not_permitted_to_plan_a_training(self, curator: tacit.Curator) -> None:
