@@ -76,9 +76,9 @@ def delta_of(event: Event) -> float | None:
     return max((one.delta for one in steps(event) if isinstance(one, Converted)), default=None)
 
 
-def charged_deltas(events: Mapping[Event, int], above: float, most: float) -> list[float]:
-    """Return the deltas above one and up to another that earlier trainings were counted at, the greatest first."""
-    found = {delta for event in events if (delta := delta_of(event)) is not None and above < delta <= most}
+def charged_deltas(events: Mapping[Event, int], most: float) -> list[float]:
+    """Return the deltas up to one that earlier trainings were counted at, the greatest first."""
+    found = {delta for event in events if (delta := delta_of(event)) is not None and delta <= most}
     return sorted(found, reverse=True)
 
 

@@ -312,6 +312,46 @@ class TestTables:
         assert self.fitted(curator, None).model_id == first.model_id
         assert self.fitted(curator, None, 51).cost.delta == 0
 
+    @pytest.mark.parametrize("delta", [1e-4, 4e-7, None])
+    def test_repeating_a_training_costs_nothing_where_the_sum_is_exceeded(
+        self, curator: tacit.Curator, delta: float | None
+    ) -> None:
+        budget = curator.budget("t")
+        budget.charge(events.Approximate(0.1, 1e-6 - 1.1e-9))
+        first = self.fitted(curator, delta)
+        assert first.cost.delta < 6e-10
+        while budget.stated_delta_left() != math.inf:
+            budget.charge(events.Gaussian(10.0))
+        again = self.fitted(curator, delta)
+        assert (again.cost.epsilon, again.model_id) == (0, first.model_id)
+
+    def test_repeating_a_training_costs_nothing_after_a_refund(self, curator: tacit.Curator) -> None:
+        budget = curator.budget("t")
+        other = events.Converted(events.Repeated(events.Gaussian(20.0), 10), 5e-7)
+        permit = budget.reserve(other, refundable=True)
+        first = self.fitted(curator, 1e-5)
+        budget.refund(permit, None)
+        again = self.fitted(curator, 1e-5)
+        assert (again.cost.epsilon, again.model_id) == (0, first.model_id)
+        assert self.fitted(curator, 3e-7).cost.delta == 3e-7  # which is left in full
+
+    def test_a_repeated_training_is_the_payers_own_and_another_ones_without_a_delta(
+        self, curator: tacit.Curator
+    ) -> None:
+        hers = self.fitted(curator, 1e-5, analyst="ana")
+        owners = self.fitted(curator, 1e-5)
+        assert owners.cost.epsilon == 0
+        assert owners.coef_.tolist() == hers.coef_.tolist()
+        curator.add_analyst("bob", {"t": tacit.Budget(1.0)})
+        assert self.fitted(curator, 1e-5, analyst="bob").coef_.tolist() == hers.coef_.tolist()
+        other = self.fitted(curator, 1e-6, 51), self.fitted(curator, 4e-8, 51)  # the second is left in full
+        assert [one.cost.epsilon > 0 for one in other] == [True, True]
+        curator.add_analyst("eve", {"t": tacit.Budget(2.0, 1e-6)})
+        own = self.fitted(curator, 1e-8, 52, analyst="eve")
+        self.fitted(curator, 2e-7, 52)
+        again = self.fitted(curator, 1e-5, 52, analyst="eve")
+        assert (again.cost.epsilon, again.model_id) == (0, own.model_id)
+
     def test_an_analyst_without_a_delta_has_purely_private_noise(self, curator: tacit.Curator) -> None:
         curator.add_analyst("bob", {"t": tacit.Budget(1.0)})
         assert self.fitted(curator, None, analyst="bob").cost.delta == 0
