@@ -124,7 +124,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         columns = columns_of(X)
         options: dict[str, Any] = {"budget": self.budget, "unit": unit, "kind": self._declared_kinds(columns)}
         if self.budget is None:
-            refuse_inside_a_search()
+            refuse_inside_a_search(PrivateEstimator)
             options["budget"] = self._own_budget()
         length = len(next(iter(columns.values())))
         if not length:
