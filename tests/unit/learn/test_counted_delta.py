@@ -229,6 +229,15 @@ def test_no_training_is_counted_at_more_than_the_delta_of_its_budget(name: str) 
 
 
 @LESS
+@pytest.mark.parametrize("name", ["DP-SGD", "a search"])
+def test_a_training_that_no_open_account_has_a_price_for_is_not_told_that_less_would_fit(name: str) -> None:
+    sentence = r", 0 is left; purely private noise of epsilon=\S+ would fit: leave delta= out, where that is possible"
+    for stated in (1e-5, 1e-7):
+        with pytest.raises(BudgetExceeded, match=sentence):
+            TRAINED[name](exceeded(3.0, 1e-5), stated)
+
+
+@LESS
 def test_a_training_with_a_report_takes_half_of_what_the_open_account_has_left() -> None:
     report = learn.SanitisedReport(order=8, sigma=100, beta=0.002, scale_sigma=100)
     budget = exceeded(50.0, 1e-5)
