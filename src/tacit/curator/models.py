@@ -4,8 +4,8 @@ A model is a release: what its training measured is charged once and stored in t
 the same rows costs nothing again. Beside that the model is kept in `models/ID.json`, a JSON document (no pickle) that
 only its owner can read; it predicts after the table was removed.
 
-The id of a model is a digest of what was released, of the parameters of the estimator, which decide what it says of a
-row, and of the analyst who trained it. It depends on rows through released numbers alone.
+The id of a model is a digest of the release and its numbers, of the parameters of the estimator, which decide what it
+says of a row, and of the analyst who trained it. It depends on rows through released numbers alone.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ class PreparedTraining:
         self.store.require_room(self.analyst)
         fitted = self.estimator.fit_prepared(self.prepared, self.features)
         document, record = fitted.to_document(), self.table.table
-        name = _digest(record.name, self.analyst, document)
+        name = _digest(self.prepared.statistic.digest, self.analyst, document)
         permit = fitted.answer_.permit
         kept = self.store.keep(
             KeptModel(
@@ -378,11 +378,14 @@ class PreparedTraining:
         return fitted, kept
 
 
-def _digest(table: str, analyst: str | None, document: Mapping[str, Any]) -> str:
-    """Return the id of a model: equal for the same estimator and released numbers, whatever the training cost now."""
+def _digest(release: str, analyst: str | None, document: Mapping[str, Any]) -> str:
+    """Return the id of a model: equal for the same release, numbers and estimator, whatever the training cost now.
+
+    Releases are told apart as well, since two of whole numbers, for other targets or epsilons, may have equal ones.
+    """
     fitted = {name: one for name, one in document["fitted"].items() if name != "card_"}
     stated = {name: one for name, one in document["parameters"].items() if name not in NOT_STATED}
-    told = [table.lower(), analyst, document["estimator"], stated, document["features"], fitted]
+    told = [release, analyst, document["estimator"], stated, document["features"], fitted]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:ID_LENGTH]
 
 

@@ -6,11 +6,14 @@ delta also has (epsilon, delta). So trainings never use the tenth up, after whic
 rhos, and what is taken falls neither when more is stated nor when more is left.
 
 A fit that states no delta takes a slice of it (`ledger.accounts.SLICES`) by the same rule, and none where less than a
-thousandth of the slice would be left for it. Where the plain sum is exceeded already, events cost no delta.
+thousandth of the slice would be left for it. Where the plain sum is exceeded already, an event with a distribution of
+its losses costs no delta, and still takes at most a half of the tenth of each cap: its (epsilon, delta) is said of the
+training. One of which only (epsilon, delta) is known takes at most a half of what the account has left that is open.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Mapping
@@ -36,12 +39,13 @@ MORE_NOISE: Final = "with somewhat more noise"
 HIGHER_EPSILON: Final = "at a somewhat higher epsilon"
 
 
-def counted_delta(budget: Budget, stated: float) -> float:
+def counted_delta(budget: Budget, stated: float, *, is_approximate: bool = False) -> float:
     """Return the delta at which a training is counted that states `stated`; raise BudgetExceeded for a negligible one.
 
     Of a budget without a delta it is `stated`: the ledger refuses the training, unless it turns out to be pure.
+    `is_approximate` is for a training of which only (epsilon, delta) is known (`events.Approximate`).
     """
-    most = _most(budget)  # first: it raises NotPermitted for an analyst without a cap
+    most = _most(budget, is_approximate=is_approximate)  # first: it raises NotPermitted for an analyst without a cap
     if not budget.cap.delta:
         return stated
     found = min(stated, most)
@@ -72,9 +76,9 @@ def delta_of(event: Event) -> float | None:
     return max((one.delta for one in steps(event) if isinstance(one, Converted)), default=None)
 
 
-def charged_deltas(events: Mapping[Event, int], above: float, most: float) -> list[float]:
-    """Return the deltas above one and up to another that earlier trainings were counted at, the greatest first."""
-    found = {delta for event in events if (delta := delta_of(event)) is not None and above < delta <= most}
+def charged_deltas(events: Mapping[Event, int], most: float) -> list[float]:
+    """Return the deltas up to one that earlier trainings were counted at, the greatest first."""
+    found = {delta for event in events if (delta := delta_of(event)) is not None and delta <= most}
     return sorted(found, reverse=True)
 
 
@@ -108,10 +112,18 @@ def card_sentence(counted: float | None, stated: float | None) -> str:
     return f" It is {line}." if line else ""
 
 
-def _most(budget: Budget) -> float:
-    """Return the most that a training takes; widened as caps are, so that 20 times a decimal is enough."""
+def _most(budget: Budget, *, is_approximate: bool = False) -> float:
+    """Return the most that a training takes; widened as caps are, so that 20 times a decimal is enough.
+
+    The cap of a payer lies within that of the data set, so its tenth is the least of all that are charged.
+    """
     left = budget.stated_delta_left()
-    return left if left in (0, float("inf")) else rounded_down(Fraction(left) * SHARE_OF_LEFT * (1 + WIDENING))
+    if is_approximate:
+        open_left = budget.remaining().delta  # that of a measure alone is 0, also while the sum is open
+        left = min(left, open_left) if open_left or left == math.inf else left
+    tenth = DELTA_SHARE * Fraction(budget.cap.delta)
+    found = tenth if left == math.inf else min(Fraction(left), tenth)
+    return rounded_down(found * SHARE_OF_LEFT * (1 + WIDENING)) if found else 0.0
 
 
 def _callers_level() -> int:

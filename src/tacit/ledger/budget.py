@@ -487,7 +487,8 @@ def refusal_for(
         return not_priced(measured.event, asked, remaining, scope, filter.cap.filter, to_delta)
     stated = any(isinstance(step, Converted) for step in steps(measured.event))
     left = (filter.sum_left(totals), filter.stated_delta_left(totals)) if stated else None
-    return refusal(asked, remaining, scope, to_delta, sum_left=left, is_pure=not filter.cap.delta)
+    has_price = not stated or filter.has_open_price(totals, amounts)
+    return refusal(asked, remaining, scope, to_delta, sum_left=left, is_pure=not filter.cap.delta, has_price=has_price)
 
 
 def check_analyst_budgets(name: str, budgets: Mapping[str, Budget]) -> Mapping[str, Budget]:

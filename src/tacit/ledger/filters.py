@@ -142,6 +142,11 @@ class Filter:
         """Whether at least one account keeps its cap with these amounts added."""
         return any(map(_holds_with, self.accounts, totals, amounts))
 
+    def has_open_price(self, totals: Amounts, amounts: Amounts) -> bool:
+        """Whether an account that still keeps its cap has one of these amounts, admitted or not."""
+        pairs = zip(self.accounts, totals, amounts, strict=True)
+        return any(amount is not None and account.holds(total) for account, total, amount in pairs)
+
     def cost(self, measured: Measured, amounts: Amounts) -> Cost:
         """Return the cost to show for amounts: the epsilon and delta of the sum, and the event's rho."""
         rho, _ = measured.concentrated

@@ -34,15 +34,20 @@ def refusal(
     *,
     sum_left: tuple[float, float] | None = None,
     is_pure: bool = False,
+    has_price: bool = True,
 ) -> BudgetExceeded:
     """Return the error for an event that no account of a scope's budget admits.
 
     `to_delta` says how a budget without a delta gets one (`way_to_delta`); `is_pure` says that it is one. `sum_left` is
     the epsilon and delta that the plain sum has left, for an event that states both (`events.Converted`): such an event
-    is refused in epsilon, also where its noise is Gaussian. An analyst is told how to ask for more.
+    is refused in epsilon, also where its noise is Gaussian. Without `has_price`, no account that is still open has a
+    price for such an event, however small it is. An analyst is told how to ask for more.
     """
-    if sum_left is not None and sum_left[0] > 0:
-        unit: Unit = "epsilon" if asked.epsilon > sum_left[0] else "delta"
+    if not has_price:
+        unit: Unit = "epsilon"
+        wanted, left = asked.epsilon, 0.0
+    elif sum_left is not None and sum_left[0] > 0:
+        unit = "epsilon" if asked.epsilon > sum_left[0] else "delta"
         wanted, left = getattr(asked, unit), sum_left[unit == "delta"]
     else:
         unit = _scarce_unit(asked, remaining)
@@ -52,6 +57,8 @@ def refusal(
     way_out = f"{unit}={_down(left)} would fit" if left > 0 else "nothing more fits"
     if left <= 0 and remaining.epsilon > 0:
         way_out = f"purely private noise of epsilon={_down(remaining.epsilon)} would fit"
+        if not has_price:
+            way_out += ": leave delta= out, where that is possible, or use another budget"
     if is_pure and asked.delta > 0:
         way_out = f"this budget has no delta: leave delta= out, or {to_delta or 'give it one'}"
     elif unit == "epsilon" and sum_left is not None and asked.delta > sum_left[1]:

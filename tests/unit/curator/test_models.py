@@ -19,6 +19,7 @@ import tacit
 from tacit.curator import models
 from tacit.curator.models import ModelStore, UnreadableModelWarning, estimator_of
 from tacit.learn import (
+    CategoricalNB,
     GaussianNB,
     HistGradientBoostingClassifier,
     KBinsDiscretizer,
@@ -168,6 +169,27 @@ def test_a_model_that_says_something_else_of_the_same_release_is_another(
     for fitted in (first, second):
         kept = curator.models.get(fitted.model_id).predict({"age": [20, 70]})
         assert kept.values == fitted.transform({"age": [20, 70]}).tolist()
+
+
+@pytest.mark.filterwarnings("ignore:epsilon 300 lets an attacker")
+def test_trainings_of_other_targets_and_epsilons_are_other_models_although_their_numbers_are_equal(
+    tmp_path: Path,
+) -> None:
+    number = np.arange(600)
+    rows = pd.DataFrame({"patient": number, "sex": np.where(number % 3, "F", "M"), "ill": number % 2 == 0})
+    rows = rows.assign(smokes=rows.ill)
+    with tacit.Curator(tmp_path / "clinic") as curator:
+        limits, columns = tacit.Limits(rows_per_unit=1), {"sex": tacit.Categories(["F", "M"])}
+        curator.add_table("visits", rows, unit="patient", limits=limits, columns=columns)
+        curator.set_budget("visits", epsilon=300.0)
+        made = [
+            curator.train("visits", CategoricalNB(), ["sex"], target, epsilon)
+            for target in ("ill", "smokes")
+            for epsilon in (60.0, 61.0)  # at which hardly any count has noise
+        ]
+        numbers = [{**one.to_document()["fitted"], "card_": ""} for one in made]
+        assert any(one == numbers[0] for one in numbers[1:])
+        assert len({one.model_id for one in made}) == 4
 
 
 def test_a_model_of_a_repeated_training_keeps_the_price_of_its_release(curator: tacit.Curator) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -197,13 +198,54 @@ def test_a_fit_without_a_delta_takes_half_of_less_than_two_slices_and_then_has_p
         assert budget.remaining().epsilon == pytest.approx(3.4)
 
 
-def test_where_the_sum_is_exceeded_events_cost_no_delta() -> None:
-    budget = tacit.Budget(2.0, 1e-5)
-    for _ in range(50):
-        budget.charge(events.Laplace(0.05))
-    assert counted_delta(budget, 1e-5) == 1e-5
+def exceeded(epsilon: float, delta: float, **stated: Any) -> tacit.Budget:
+    """Return a budget whose plain sum is exceeded, and whose rho is not."""
+    budget = tacit.Budget(epsilon, delta, **stated)
+    while budget.stated_delta_left() != math.inf:
+        budget.charge(events.Gaussian(40.0 / epsilon))
+    return budget
+
+
+@LESS
+def test_where_the_sum_is_exceeded_a_training_takes_half_of_the_tenth_and_costs_no_delta() -> None:
+    budget = exceeded(2.0, 1e-5)
+    before = budget.remaining().delta
+    assert counted_delta(budget, 1e-5) == pytest.approx(5e-7)
+    assert counted_delta(budget, 4e-7) == 4e-7
     assert default_delta(budget, 1e-9) == 1e-9
-    assert logistic(budget, 1e-5, epsilon=0.2).cost_.epsilon == pytest.approx(0.2)
+    assert logistic(budget, 1e-5, epsilon=0.05).cost_.epsilon == pytest.approx(0.05)
+    assert budget.remaining().delta == before
+    with pytest.raises(BudgetExceeded, match="left of the tenth for stated deltas"):
+        logistic(budget, 0.9, epsilon=0.05)
+
+
+@LESS
+@pytest.mark.parametrize("name", ["an estimator", "PATE"])  # those of which another account has a price
+def test_no_training_is_counted_at_more_than_the_delta_of_its_budget(name: str) -> None:
+    budget = exceeded(50.0, 1e-7)
+    made = TRAINED[name](budget, 1e-3)
+    cost = made.cost_ if hasattr(made, "cost_") else made.cost
+    assert cost.delta == pytest.approx(5e-9)
+
+
+@LESS
+@pytest.mark.parametrize("name", ["DP-SGD", "a search"])
+def test_a_training_that_no_open_account_has_a_price_for_is_not_told_that_less_would_fit(name: str) -> None:
+    sentence = r", 0 is left; purely private noise of epsilon=\S+ would fit: leave delta= out, where that is possible"
+    for stated in (1e-5, 1e-7):
+        with pytest.raises(BudgetExceeded, match=sentence):
+            TRAINED[name](exceeded(3.0, 1e-5), stated)
+
+
+@LESS
+def test_a_training_with_a_report_takes_half_of_what_the_open_account_has_left() -> None:
+    report = learn.SanitisedReport(order=8, sigma=100, beta=0.002, scale_sigma=100)
+    budget = exceeded(50.0, 1e-5)
+    for taken in (5e-7, 2.5e-7, 1.25e-7):
+        asked = student(budget, 1e-5).set_params(report=report, aggregator=learn.GNMax(150.0))
+        assert asked.preview().delta == pytest.approx(taken)
+        assert asked.fit(ROWS, LABELS, public=ROWS).cost_.delta == pytest.approx(taken)
+    assert counted_delta(budget, 1e-5) == pytest.approx(5e-7)
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -279,6 +321,46 @@ class TestTables:
         assert self.fitted(curator, None).model_id == first.model_id
         assert self.fitted(curator, None, 51).cost.delta == 0
 
+    @pytest.mark.parametrize("delta", [1e-4, 4e-7, None])
+    def test_repeating_a_training_costs_nothing_where_the_sum_is_exceeded(
+        self, curator: tacit.Curator, delta: float | None
+    ) -> None:
+        budget = curator.budget("t")
+        budget.charge(events.Approximate(0.1, 1e-6 - 1.1e-9))
+        first = self.fitted(curator, delta)
+        assert first.cost.delta < 6e-10
+        while budget.stated_delta_left() != math.inf:
+            budget.charge(events.Gaussian(10.0))
+        again = self.fitted(curator, delta)
+        assert (again.cost.epsilon, again.model_id) == (0, first.model_id)
+
+    def test_repeating_a_training_costs_nothing_after_a_refund(self, curator: tacit.Curator) -> None:
+        budget = curator.budget("t")
+        other = events.Converted(events.Repeated(events.Gaussian(20.0), 10), 5e-7)
+        permit = budget.reserve(other, refundable=True)
+        first = self.fitted(curator, 1e-5)
+        budget.refund(permit, None)
+        again = self.fitted(curator, 1e-5)
+        assert (again.cost.epsilon, again.model_id) == (0, first.model_id)
+        assert self.fitted(curator, 3e-7).cost.delta == 3e-7  # which is left in full
+
+    def test_a_repeated_training_is_the_payers_own_and_another_ones_without_a_delta(
+        self, curator: tacit.Curator
+    ) -> None:
+        hers = self.fitted(curator, 1e-5, analyst="ana")
+        owners = self.fitted(curator, 1e-5)
+        assert owners.cost.epsilon == 0
+        assert owners.coef_.tolist() == hers.coef_.tolist()
+        curator.add_analyst("bob", {"t": tacit.Budget(1.0)})
+        assert self.fitted(curator, 1e-5, analyst="bob").coef_.tolist() == hers.coef_.tolist()
+        other = self.fitted(curator, 1e-6, 51), self.fitted(curator, 4e-8, 51)  # the second is left in full
+        assert [one.cost.epsilon > 0 for one in other] == [True, True]
+        curator.add_analyst("eve", {"t": tacit.Budget(2.0, 1e-6)})
+        own = self.fitted(curator, 1e-8, 52, analyst="eve")
+        self.fitted(curator, 2e-7, 52)
+        again = self.fitted(curator, 1e-5, 52, analyst="eve")
+        assert (again.cost.epsilon, again.model_id) == (0, own.model_id)
+
     def test_an_analyst_without_a_delta_has_purely_private_noise(self, curator: tacit.Curator) -> None:
         curator.add_analyst("bob", {"t": tacit.Budget(1.0)})
         assert self.fitted(curator, None, analyst="bob").cost.delta == 0
@@ -302,7 +384,7 @@ class TestTables:
 
     def test_a_training_for_a_rho_takes_no_delta(self, curator: tacit.Curator) -> None:
         curator.budget("t").charge(events.Approximate(0.1, curator.budget("t").remaining().delta))
-        model = learn.LogisticRegression(delta=1e-6, max_iter=5)
+        model = learn.LogisticRegression(max_iter=5)
         assert model.fit_table(curator.table("t"), ["x"], "y", rho=0.01).cost_.rho == pytest.approx(0.01)
 
     def test_an_analyst_without_a_cap_is_not_permitted_to_plan_a_training(self, curator: tacit.Curator) -> None:

@@ -15,6 +15,7 @@ about an argument does; nothing of the kind depends on the rows of a registered 
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -123,7 +124,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         columns = columns_of(X)
         options: dict[str, Any] = {"budget": self.budget, "unit": unit, "kind": self._declared_kinds(columns)}
         if self.budget is None:
-            refuse_inside_a_search()
+            refuse_inside_a_search(PrivateEstimator)
             options["budget"] = self._own_budget()
         length = len(next(iter(columns.values())))
         if not length:
@@ -181,16 +182,19 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _prepare_again_or_new(
         self, table: RegisteredTable, columns: Mapping[str, Any], target: str | None, options: dict[str, Any]
     ) -> PreparedStatistic:
-        """Return the planned fit: as it was released before, at a delta that is no longer left, or a new one.
+        """Return the planned fit: as it was released before, at a delta that it is no longer counted at, or a new one.
 
-        So that repeating a training costs nothing, although it left less for the next one.
+        So that repeating a training costs nothing, whatever is left now. Those that the payer was charged come first.
+        One for a stated delta that is left in full is released at that delta.
         """
         if options.get("rho") is not None:
             return self._prepare(columns, target, options, None)
         budget, payer = table.budget, table.payer(options.get("analyst"))
         left, most = payer.stated_delta_left(), self._delta_at_most(budget)
-        if most and left < 2 * most and payer.cap.delta:
-            for delta in charged_deltas(budget.events, left / 2, most)[:REPEATED_MAX]:
+        if most and (self._stated_delta is None or left == math.inf or left < 2 * most):
+            budgets = (budget,) if payer.payer is None else (payer, budget)
+            earlier = (one for each in budgets for one in charged_deltas(each.events, most))
+            for delta in list(dict.fromkeys(earlier))[:REPEATED_MAX]:
                 prepared = self._prepare(columns, target, options, delta)
                 if prepared.is_released:
                     return prepared

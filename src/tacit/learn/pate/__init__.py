@@ -5,6 +5,7 @@
     smooth_sensitivity.py  how far one person can move these bounds
     sanitised_epsilon.py   the sanitised data-dependent epsilon: the only data-dependent figure that is released
     teachers.py            training on disjoint parts, in parallel and resumable
+    descriptions.py        what a teacher holds, as a text: votes that were kept belong to one of them
     isolation.py           teachers that run in one process do not reach each other through generators or warnings
     answers.py             the release plan of the answers to all queries
     student.py             `PATE`, and `PrivatePrediction`, which answers queries without a student

@@ -66,7 +66,8 @@ class _Ensemble(BaseEstimator):  # type: ignore[misc]
             raise WrongType("aggregator must be one of tacit.learn, such as GNMax(40)", name="aggregator", value=given)
         instance("budget", self.budget, Budget, "a budget: budget=tacit.Budget(3, 1e-5)")
         stated = self._stated_delta
-        delta = None if stated is None else counted_delta(self.budget, stated)
+        has_report = report is not None  # answers and report together have an (epsilon, delta) alone
+        delta = None if stated is None else counted_delta(self.budget, stated, is_approximate=has_report)
         queries = whole("queries", self.queries)
         answers = queries if self.answers is None else whole("answers", self.answers)
         if self.aggregator.test_event is None and answers != queries:

@@ -17,16 +17,16 @@ of any kind, for example in torch, and returns a function from queries to labels
 `jobs` is above 1. Labels are indices into the declared classes.
 
 Training charges nothing, for nothing is released by it. In a folder it can be interrupted and continued: each teacher's
-votes are stored when it is done. A folder belongs to one training: other data, queries or settings are refused.
+votes are stored when it is done. A folder belongs to one training: other data, queries or settings are refused, and
+so is a teacher that holds what cannot be compared (`descriptions`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import marshal
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,6 +35,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.learn.pate.descriptions import describe
 from tacit.learn.pate.isolation import isolated
 from tacit.mechanisms.exact_sampling import integers_below
 from tacit.mechanisms.randomness import SYSTEM, RandomSource
@@ -227,32 +228,12 @@ class TeacherTraining:
         return parts
 
     def _digest(self, queries: Any) -> str:
-        digest = hashlib.sha256(repr((self.teachers, self.classes, _describe(self.teacher))).encode())
+        digest = hashlib.sha256(repr((self.teachers, self.classes, describe(self.teacher))).encode())
         for one in (self.x, self.y, self.units, queries):
             array = np.ascontiguousarray(one)
             text = array.tobytes() if array.dtype != object else repr(array.tolist()).encode()
             digest.update(f"{array.dtype}{array.shape}".encode() + hashlib.sha256(text).digest())
         return digest.hexdigest()
-
-
-def _describe(teacher: Any) -> str:
-    if hasattr(teacher, "get_params"):
-        return f"{type(teacher).__qualname__} {sorted((key, repr(one)) for key, one in teacher.get_params().items())}"
-    if isinstance(teacher, partial):
-        given = [*teacher.args, *teacher.keywords, *teacher.keywords.values()]
-        return f"partial {_describe(teacher.func)} {_plain(given)}"
-    code = getattr(teacher, "__code__", None)
-    name = str(getattr(teacher, "__qualname__", type(teacher).__qualname__))
-    if code is None:
-        return name
-    held = _plain(cell.cell_contents for cell in teacher.__closure__ or ())
-    written = hashlib.sha256(marshal.dumps(code, 2)).hexdigest()  # version 2 is the same in every process
-    return f"{name} {written} {_plain(teacher.__defaults__ or ())} {held}"
-
-
-def _plain(values: Iterable[Any]) -> list[str]:
-    """Return the numbers and texts among values; other objects look different in every process."""
-    return [repr(one) for one in values if isinstance(one, str | int | float | None)]
 
 
 def _train_job(teacher: Any, index: int, x: Any, y: Labels) -> tuple[int, Predictor]:

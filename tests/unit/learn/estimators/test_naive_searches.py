@@ -26,6 +26,7 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import StandardScaler as PublicScaler
 from sklearn.utils.discovery import all_estimators
 
 import tacit
@@ -187,3 +188,33 @@ def test_a_column_transformer_and_a_clone_of_it_need_no_budget() -> None:
     parts = ColumnTransformer([("all", StandardScaler(epsilon=EPSILON, bounds=BOUNDS), ["a", "b"])], n_jobs=1)
     for made in (parts, clone(parts)):
         assert made.fit_transform(NUMBERS).shape == NUMBERS.shape
+
+
+UNIONS: dict[str, Callable[..., Any]] = {
+    "FeatureUnion": lambda *parts: FeatureUnion([(str(place), one) for place, one in enumerate(parts)]),
+    "ColumnTransformer": lambda *parts: ColumnTransformer(
+        [(str(place), one, [0, 1]) for place, one in enumerate(parts)]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNIONS)
+def test_several_parts_of_a_union_need_a_budget_and_one_does_not(name: str) -> None:
+    """Twenty fits of epsilon 1 in a union showed the mean of their noise, each at a cost of 1."""
+
+    def scaler(budget: Any = None) -> Any:
+        return StandardScaler(epsilon=EPSILON, bounds=(-5, 5), budget=budget)
+
+    x, union, budget = NUMBERS.to_numpy(), UNIONS[name], tacit.Budget(1.0)
+    for several in (
+        union(scaler(), scaler()),
+        union(scaler(), make_pipeline(scaler(), PublicScaler())),
+        make_pipeline(union(scaler(), "passthrough", make_pipeline(scaler()))),
+        union(union(scaler(), scaler())) if name == "FeatureUnion" else union(scaler(), scaler(), "drop"),
+    ):
+        with pytest.raises(tacit.TacitError, match=f"each part of a {name} would have a budget of its own"):
+            several.fit(x)
+    for single in (union(scaler()), union(scaler(), PublicScaler(), "passthrough"), union(scaler(), scaler(budget))):
+        single.fit(x)
+    union(scaler(budget)).fit(x)
+    assert budget.spent().epsilon == pytest.approx(2 * EPSILON)

@@ -6,6 +6,7 @@ import random
 import stat
 import subprocess
 import sys
+import threading
 import warnings
 from functools import partial
 from pathlib import Path
@@ -264,6 +265,57 @@ def test_a_folder_of_another_function_is_refused(tmp_path: Path) -> None:
     for other in (teacher(2.0), lambda x, y: nearest_mean(x, y), nearest_mean, partial(nearest_mean)):
         with pytest.raises(InvalidInput, match="other data"):
             training(other).votes(QUERIES, SeededSource(1), folder=tmp_path / "teachers")
+
+
+class Weighted:
+    """A teacher that is an object."""
+
+    def __init__(self, weights: Any) -> None:
+        self.weights = weights
+
+    def __call__(self, x: np.ndarray, y: np.ndarray) -> Any:
+        return lambda queries: (queries @ np.asarray(self.weights) > 0).astype(int)
+
+
+def holding(held: Any) -> Any:
+    return lambda x, y: lambda queries: (queries @ np.asarray(held) > 0).astype(int)
+
+
+def by_default(held: Any) -> Any:
+    def train(x: np.ndarray, y: np.ndarray, *, weights: Any = held) -> Any:
+        return holding(weights)(x, y)
+
+    return train
+
+
+def as_tensor(held: Any) -> Any:
+    return holding(pytest.importorskip("torch").tensor(held))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [holding, by_default, Weighted, as_tensor, lambda held: partial(holding, held), lambda held: holding([held])],
+)
+def test_a_folder_of_a_teacher_that_holds_other_numbers_is_refused(made: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "teachers"
+    first = training(made(np.ones(2))).votes(QUERIES, SeededSource(1), folder=folder)
+    assert (training(made(np.ones(2))).votes(QUERIES, SeededSource(1), folder=folder) == first).all()
+    with pytest.raises(InvalidInput, match="other data"):
+        training(made(-np.ones(2))).votes(QUERIES, SeededSource(1), folder=folder)
+
+
+def test_a_teacher_whose_content_cannot_be_compared_takes_no_folder(tmp_path: Path) -> None:
+    lock = threading.Lock()
+
+    def guarded(x: np.ndarray, y: np.ndarray) -> Any:
+        with lock:
+            return nearest_mean(x, y)
+
+    for teacher in (guarded, Weighted(lock), partial(guarded)):
+        with pytest.raises(InvalidInput, match="cannot be compared with that of a kept training") as refused:
+            training(teacher).votes(QUERIES, SeededSource(1), folder=tmp_path / "teachers")
+        assert refused.value.code
+    assert training(guarded).votes(QUERIES, SeededSource(1)).shape == (20, 2)
 
 
 def test_a_folder_keeps_votes_that_only_the_owner_can_read(tmp_path: Path) -> None:
