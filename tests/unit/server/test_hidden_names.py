@@ -137,34 +137,35 @@ def test_a_hidden_table_is_not_found_behind_a_subquery_of_its_name(place: Clinic
     assert "score" not in refusal("secret")[1]
 
 
-def medians(place: Clinic, request: str) -> tuple[float, float]:
-    """Return the median times of a hidden name and of an absent one; the two are asked for in turns."""
+def ratio(place: Clinic, request: str) -> tuple[float, float]:
+    """Return the median time of a hidden name over that of an absent one, asked for in turns, and the latter."""
     taken: dict[str, list[float]] = {"secret": [], "absent": []}
     for number in range(ROUNDS):
         for name in ("secret", "absent") if number % 2 else ("absent", "secret"):
             begun = time.perf_counter()
             send(place, request, name)
             taken[name].append(time.perf_counter() - begun)
-    return statistics.median(taken["secret"]), statistics.median(taken["absent"])
+    absent_s = statistics.median(taken["absent"])
+    return statistics.median(taken["secret"]) / absent_s, absent_s
 
 
 @pytest.mark.parametrize("request_name", ["table", "query"])
 def test_times_do_not_tell_the_hidden_from_the_absent(
     place: Clinic, monkeypatch: pytest.MonkeyPatch, request_name: str
 ) -> None:
-    # medians of alternating requests drift together; a ratio beyond the bounds means other work, not a busy machine
-    hidden_s, absent_s = medians(place, request_name)
-    assert 0.7 < hidden_s / absent_s < 1.4
-    note = Caller.record
+    # medians of alternating requests drift together; beyond the bounds three times means other work
+    found = [ratio(place, request_name) for _ in range(3)]
+    assert any(0.7 < one < 1.4 for one, _ in found), found
+    note, delay_s = Caller.record, 2 * max(absent_s for _, absent_s in found)
 
     def slow(self: Caller, action: Any, resource: Any) -> None:
         if resource.dataset is not None:
-            time.sleep(2 * absent_s)
+            time.sleep(delay_s)
         note(self, action, resource)
 
     monkeypatch.setattr(Caller, "record", slow)
-    slow_s, fast_s = medians(place, request_name)
-    assert slow_s / fast_s > 1.4, "a slower refusal of the hidden was not seen"
+    slower = [ratio(place, request_name)[0] for _ in range(3)]
+    assert not any(0.7 < one < 1.4 for one in slower), "a slower refusal of the hidden was not seen"
 
 
 def test_refusals_of_access_are_recorded_and_those_for_budget_and_sql_are_not(place: Clinic) -> None:

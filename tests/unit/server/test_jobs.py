@@ -56,7 +56,7 @@ def begin(place: Clinic, who: str = "analyst.visits", epsilon: float = 0.5) -> s
 
 
 def followed(place: Clinic, job: str, who: str = "analyst.visits") -> dict[str, Any]:
-    for _ in range(200):
+    for _ in range(1200):
         found: dict[str, Any] = place.call(who, "GET", f"/v1/jobs/{job}").json()
         if found["state"] != "running":
             return found
