@@ -414,11 +414,8 @@ class Budget:
     def _require_own(self) -> None:
         """Raise in a forked process, whose copy of the budget would be spent beside its parent's."""
         if os.getpid() != self._process:
-            raise InvalidInput(
-                "this budget in memory is that of another process, from which this one was forked; processes share a "
-                "budget in a ledger: tacit.ledger.Ledger.open(folder)",
-                name="budget",
-            )
+            why = "this budget in memory is that of another process, from which this one was forked"
+            raise InvalidInput(f"{why}; processes share a budget in a ledger: tacit.ledger.Ledger.open(folder)")
 
     def _last_note(self, permit_id: str) -> str:
         found = self._notes.get(permit_id)

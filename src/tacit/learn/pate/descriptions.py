@@ -2,7 +2,7 @@
 
 What a function captures, its defaults, and what it names of its module are told by their contents: numbers and texts,
 arrays and tensors by their bytes, other objects as they would be pickled. What cannot be told so is refused where it is
-captured, and left out where it is only named.
+captured, and left out where it is only named; so are lists and mappings of a module, to which a teacher may write.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import numpy as np
 
 from tacit.privacy.errors import InvalidInput
 
-_PLAIN: Final = (str, bytes, bool, int, float, complex)
-_CONTENTS: Final = (str, bytes, bool, int, float, list, tuple, dict, np.ndarray, np.generic)
+_CONTENTS: Final = (str, bytes, bool, int, float, tuple, np.ndarray, np.generic)
 
 
 def describe(teacher: Any) -> str:
@@ -100,7 +99,7 @@ def _function(one: FunctionType, inside: tuple[int, ...]) -> str:
     for name in sorted(_names(one.__code__) & one.__globals__.keys()):
         found = one.__globals__[name]
         is_own = isinstance(found, FunctionType | type) and found.__module__ == one.__module__
-        if is_own or isinstance(found, _CONTENTS) or _is_tensor(found):  # libraries and generators are left out
+        if is_own or isinstance(found, _CONTENTS) or _is_tensor(found):  # not what it may write to
             try:
                 named.append(f"{name}={_describe(found, inside)}")
             except Exception:
