@@ -125,4 +125,5 @@ def _is_tensor(one: Any) -> bool:
 
 
 def _name(one: Any) -> str:
-    return f"{getattr(one, '__module__', '')}.{getattr(one, '__qualname__', type(one).__qualname__)}"
+    """Return a name without that of the module, which is another one where a script is imported."""
+    return str(getattr(one, "__qualname__", type(one).__qualname__))
