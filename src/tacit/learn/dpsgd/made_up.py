@@ -129,9 +129,8 @@ def with_missing(leaves: list[Any], axes: Mapping[int, int]) -> list[Any]:
     found = list(leaves)
     for at, axis in axes.items():
         if found[at].dtype.is_floating_point:
-            rows = found[at].movedim(axis, 0).clone()
-            rows.reshape(ROWS, -1)
-            rows[::2].flatten(1)[:, 0] = torch.nan
+            rows = found[at].movedim(axis, 0).clone(memory_format=torch.contiguous_format)
+            rows.view(ROWS, -1)[::2, :1] = torch.nan
             found[at] = rows.movedim(0, axis)
     return found
 

@@ -335,6 +335,29 @@ def test_missing_values_that_others_fill_are_found(fill):
             clipped(clipper, torch.rand(6, 8))
 
 
+@pytest.mark.parametrize(("shape", "rows"), [((6,), 6), ((5, 6, 8), 6)], ids=["numbers", "time-major"])
+def test_missing_values_are_tried_whatever_the_axes(shape, rows):
+    class Imputed(nn.Module):
+        def forward(self, x):
+            return torch.where(x.isnan(), x.nanmean(), x)
+
+    assert "other rows of the batch" in refusal(Imputed(), torch.rand(shape), rows=rows)
+
+
+def test_a_model_that_asserts_what_it_is_given_is_tried_with_other_numbers():
+    class Asserting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = head()
+
+        def forward(self, x):
+            assert (x >= 0).all(), "of positive numbers"
+            return self.fc(x)
+
+    with PerSampleClipper(Asserting()) as clipper:
+        clipped(clipper, torch.rand(6, 8))
+
+
 def test_rows_that_dropout_drops_are_tried():
     class Filled(nn.Module):
         def forward(self, x):
